@@ -8,8 +8,7 @@ becomes a sentence, and nothing else.
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from coordinator_model.kafka import SETTLED, GroupState
 from coordinator_model.state import Transition
 from streaming.group_store import GroupStore, KeptGroup
 from streaming.history.file import COARSE, DAY_MS, FINE, HistoryFile
+from streaming.history.intake import ClusterRow, Intake
 from streaming.history.local_file import FileTroubleError
 from streaming.history.pages import UNKNOWN, Value, packed, records_in
 from streaming.history.past import Past
@@ -52,8 +52,6 @@ KEPT_MS = 7 * DAY_MS
 _FINE_KEPT_MS = HOUR_MS + FINE_WHOLE_MS + LOOK_MS
 _STALE_MS = 45_000
 """End offsets that are older count as unknown."""
-_ROWS_MAX = 50_000
-"""Most rows of batches that wait for the next look: a storm of 10,000 groups."""
 _TOGETHER = 200
 """So many groups' lags are computed under one lock of the store."""
 _LOOKS_WHOLE = 360
@@ -99,10 +97,7 @@ class Keeper:
         self._watching = watching
         self._notice = notice
         self._size_max = size_max_mb * _MEGABYTE
-        self._lock = threading.Lock()
-        self._rows: list[tuple[str, str, str, bytes]] = []
-        self.dropped = 0
-        """Rows that did not fit since the start."""
+        self._intake = Intake(clock_ms)
         self.problem = NOT_YET
         """Why nothing is kept now; "": it is."""
         self._file: HistoryFile | None = None
@@ -130,17 +125,15 @@ class Keeper:
         if moved:
             kept += [(cluster, *row) for row in rows if row[0] == "report" and row[1] in moved]
         if kept:
-            self._leave(kept)
+            self._intake.leave(kept)
 
     def remember(self, alert: Alert) -> None:
         """Take an alert that came from elsewhere: a topic, or the supervisor."""
-        self._leave([(alert.cluster, "alert", alert.id, msgspec.json.encode(alert))])
+        self._intake.leave([(alert.cluster, "alert", alert.id, msgspec.json.encode(alert))])
 
-    def _leave(self, rows: list[tuple[str, str, str, bytes]]) -> None:
-        with self._lock:
-            room = max(0, _ROWS_MAX - len(self._rows))
-            self._rows += rows[:room]
-            self.dropped += max(0, len(rows) - room)
+    def dropped(self) -> Mapping[str, int]:
+        """Return how many rows of batches were lost since the start, by each reason."""
+        return self._intake.dropped()
 
     # --- the thread ----------------------------------------------------------------------------------
 
@@ -175,7 +168,7 @@ class Keeper:
 
     def take(self) -> None:
         """Write what batches told since then; a process that is killed loses no more than a second of it."""
-        if self._rows and self._file is not None and not self.problem:
+        if self._intake.has_rows and self._file is not None and not self.problem:
             self._safely(self._take_rows)
 
     def _safely(self, do: Callable[[], None]) -> None:
@@ -219,28 +212,17 @@ class Keeper:
         if not self._numbers:
             self._load(file)
         self._sparks.advance(now_ms)
-        with self._rows_of() as rows, file.writing():
+        with self._intake.rows() as rows, file.writing():
             self._write(file, rows, now_ms)
         self._looks += 1
 
     def _take_rows(self) -> None:
         file = self._file
         if file is not None and self._numbers:
-            with self._rows_of() as rows, file.writing():
+            with self._intake.rows() as rows, file.writing():
                 self._take(file, rows)
 
-    @contextmanager
-    def _rows_of(self) -> Iterator[list[tuple[str, str, str, bytes]]]:
-        """Give the rows that wait; they are dropped, and counted, if they cannot be written."""
-        with self._lock:
-            rows, self._rows = self._rows, []
-        try:
-            yield rows
-        except BaseException:
-            self.dropped += len(rows)
-            raise
-
-    def _write(self, file: HistoryFile, rows: list[tuple[str, str, str, bytes]], now_ms: int) -> None:
+    def _write(self, file: HistoryFile, rows: list[ClusterRow], now_ms: int) -> None:
         self._take(file, rows)
         for cluster in self._clusters:
             if self._watching(cluster):
@@ -287,7 +269,7 @@ class Keeper:
 
     # --- rows of batches ------------------------------------------------------------------------------
 
-    def _take(self, file: HistoryFile, rows: Iterable[tuple[str, str, str, bytes]]) -> None:
+    def _take(self, file: HistoryFile, rows: Iterable[ClusterRow]) -> None:
         for cluster, kind, _, value in rows:
             try:
                 if kind == "transition":

@@ -10,7 +10,7 @@ import pytest
 from alerts.alert.alert import AlertStatus
 from coordinator_model.kafka.states import GroupState
 from streaming.group_store.store import GroupStore
-from streaming.history import keeper as keeping
+from streaming.history import intake
 from streaming.history.keeper import NOT_YET, Keeper
 from streaming.history.past import Past
 
@@ -291,11 +291,11 @@ def test_what_does_not_fit_is_dropped_and_counted(
     stage: Stage, rows: "Rows", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches never wait for the disk."""
-    monkeypatch.setattr(keeping, "_ROWS_MAX", 2)
+    monkeypatch.setattr(intake, "ROWS_MAX", 2)
     for number in range(5):
         stage.batch(rows.transition(GroupState.STABLE, T0 + number))
     stage.look()
-    assert stage.keeper.dropped == 3
+    assert stage.keeper.dropped() == {"no_room": 3, "not_written": 0}
     assert len(stage.past().transitions) == 2
 
 

@@ -1,0 +1,60 @@
+"""The rows of batches that wait to be written: a bounded list, and a count of what was lost of them."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+ROWS_MAX = 50_000
+"""Most rows that wait: a storm of 10,000 groups."""
+NO_ROOM, NOT_WRITTEN = "no_room", "not_written"
+REASONS = (NO_ROOM, NOT_WRITTEN)
+"""Why rows are lost: more came than may wait, or the file did not take them."""
+
+ClusterRow = tuple[str, str, str, bytes]
+"""Cluster, kind, key, value."""
+
+
+class Intake:
+    """The list; safe to use from several threads."""
+
+    def __init__(self, clock_ms: Callable[[], int]) -> None:
+        self._clock_ms = clock_ms
+        self._lock = threading.Lock()
+        self._rows: list[ClusterRow] = []
+        self._dropped = dict.fromkeys(REASONS, 0)
+        self.dropped_at_ms = -1
+        """When rows were lost last; -1: never."""
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether rows wait."""
+        return bool(self._rows)
+
+    def dropped(self) -> Mapping[str, int]:
+        """Return how many rows were lost since the start, by each reason."""
+        with self._lock:
+            return dict(self._dropped)
+
+    def leave(self, rows: Sequence[ClusterRow]) -> None:
+        """Add rows; never waits, and drops what does not fit."""
+        with self._lock:
+            room = max(0, ROWS_MAX - len(self._rows))
+            self._rows += rows[:room]
+            self._lose(NO_ROOM, len(rows) - room)
+
+    @contextmanager
+    def rows(self) -> Iterator[list[ClusterRow]]:
+        """Give the rows that wait; they are dropped if they cannot be written."""
+        with self._lock:
+            rows, self._rows = self._rows, []
+        try:
+            yield rows
+        except BaseException:
+            with self._lock:
+                self._lose(NOT_WRITTEN, len(rows))
+            raise
+
+    def _lose(self, reason: str, count: int) -> None:
+        if count > 0:
+            self._dropped[reason] += count
+            self.dropped_at_ms = self._clock_ms()

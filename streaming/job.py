@@ -50,7 +50,7 @@ from streaming.history import Keeper
 from streaming.notify import history_file, make_notifier
 from streaming.pipeline import JvmLostError, topics_of
 from streaming.service_manager import ServiceManager
-from streaming.serving import HttpServer, Hub, ShownAlerts, TopicReader, View
+from streaming.serving import HttpServer, Hub, PastReader, ShownAlerts, TopicReader, View
 from streaming.silences import Follower, SilenceDesk
 from streaming.silences import topics_of as silence_topics_of
 from streaming.speaker import MakeNotifier, Speaker
@@ -220,6 +220,7 @@ class Monitor:
             clock_ms=wall_clock_ms,
             watching=lambda name: self.jobs[name].progress.is_ready,
             notice=self._history_notice,
+            read_past=PastReader(config),
             size_max_mb=config.history.max_size_mb,
         )
 

@@ -18,7 +18,7 @@ from streaming.history.pages import Value, page_of, value_in
 from streaming.history.past import Lane, Owned
 from streaming.history.samples import Beat, Came, Change, Went
 
-VERSION = 1
+VERSION = 2
 DAY_MS = 86_400_000
 FINE, COARSE = "fine", "coarse"
 _FOREVER = 2**62
@@ -33,6 +33,7 @@ CREATE TABLE groups (number INTEGER PRIMARY KEY AUTOINCREMENT, cluster TEXT, nam
   UNIQUE (cluster, name));
 CREATE TABLE watched (cluster TEXT, from_ms INTEGER, to_ms INTEGER,
   PRIMARY KEY (cluster, from_ms)) WITHOUT ROWID;
+CREATE TABLE filled (cluster TEXT PRIMARY KEY, at_ms INTEGER);
 CREATE TABLE fine (page INTEGER, at_ms INTEGER, packed BLOB, PRIMARY KEY (page, at_ms));
 CREATE TABLE coarse (page INTEGER, at_ms INTEGER, packed BLOB, PRIMARY KEY (page, at_ms));
 CREATE TABLE transitions (id TEXT PRIMARY KEY, number INTEGER, at_ms INTEGER, value BLOB);
@@ -75,6 +76,20 @@ class HistoryFile(LocalFile):
     def watched(self, cluster: str, since_ms: int, now_ms: int) -> None:
         """Note that a cluster was watched from one look to the next."""
         self._file.execute("INSERT OR REPLACE INTO watched VALUES (?, ?, ?)", (cluster, since_ms, now_ms))
+
+    def filled(self, cluster: str, now_ms: int) -> None:
+        """Note that what the topics had of a cluster is here."""
+        self._file.execute("INSERT OR REPLACE INTO filled VALUES (?, ?)", (cluster, now_ms))
+
+    def unfill(self, cluster: str) -> None:
+        """Note that the topics have more of a cluster than is here."""
+        self._file.execute("DELETE FROM filled WHERE cluster = ?", (cluster,))
+
+    def unfilled(self, clusters: Iterable[str]) -> list[str]:
+        """Return the clusters whose past was never read from the topics."""
+        with self._lock:
+            rows = self._file.execute("SELECT cluster FROM filled").fetchall()
+        return [one for one in clusters if (one,) not in rows]
 
     def values(self, table: str, at_ms: int, pages: Iterable[tuple[int, bytes]]) -> None:
         """Write the packed values of one moment."""

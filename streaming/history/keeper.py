@@ -19,6 +19,7 @@ from coordinator_model.kafka import SETTLED, GroupState
 from coordinator_model.state import Transition
 from streaming.group_store import GroupStore, KeptGroup
 from streaming.history.file import COARSE, DAY_MS, FINE, HistoryFile
+from streaming.history.filling import Filling, ReadPast, Row
 from streaming.history.intake import ClusterRow, Intake
 from streaming.history.local_file import FileTroubleError
 from streaming.history.pages import UNKNOWN, Value, packed, records_in
@@ -57,12 +58,12 @@ _TOGETHER = 200
 _LOOKS_WHOLE = 360
 """Every so many looks each group is looked at, changed or not."""
 _LOOKS_PRUNE = 6
+_AWAY_MS = 300_000
+"""A process that was away for longer reads what another may have told meanwhile."""
 _TAKE_S = 1.0
 """So often the rows of batches are written."""
 NOT_YET = "History is kept from when the job is ready."
 _MEGABYTE = 1_000_000
-
-Row = tuple[str, str, bytes]
 
 
 class Keeper:
@@ -77,6 +78,7 @@ class Keeper:
         clock_ms: Callable[[], int],
         watching: Callable[[str], bool] = lambda _cluster: True,
         notice: Callable[[str], None] = lambda _sentence: None,
+        read_past: ReadPast | None = None,
         size_max_mb: int = 1_000,
     ) -> None:
         """Prepare; ``start`` opens the file.
@@ -88,6 +90,7 @@ class Keeper:
             clock_ms: returns the time.
             watching: says whether what is known of a cluster is whole and of now.
             notice: takes a sentence for the operator; "": all is well.
+            read_past: reads from elsewhere what the file lacks; None: nobody can.
             size_max_mb: when the file is larger, the oldest goes first.
         """
         self._path = path
@@ -113,6 +116,7 @@ class Keeper:
         """Cluster -> version of its end offsets, and since when it is that."""
         self._looks = 0
         self._kept_ms = KEPT_MS
+        self._filling = Filling(read_past)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="history", daemon=True)
 
@@ -144,6 +148,7 @@ class Keeper:
     def stop(self) -> None:
         """Write what has come, and close the file."""
         self._stopping.set()
+        self._filling.stop()
         if self._thread.ident is not None:
             self._thread.join(timeout=5)
 
@@ -168,7 +173,8 @@ class Keeper:
 
     def take(self) -> None:
         """Write what batches told since then; a process that is killed loses no more than a second of it."""
-        if self._intake.has_rows and self._file is not None and not self.problem:
+        waits = self._intake.has_rows or self._filling.has_portion
+        if waits and self._file is not None and not self.problem:
             self._safely(self._take_rows)
 
     def _safely(self, do: Callable[[], None]) -> None:
@@ -196,6 +202,7 @@ class Keeper:
         self._since.clear()
         self._numbers.clear()
         self._sparks.unknown()
+        self._filling.again()
         self._told(problem)
 
     def _damaged(self, error: sqlite3.DatabaseError) -> None:
@@ -215,15 +222,26 @@ class Keeper:
         with self._intake.rows() as rows, file.writing():
             self._write(file, rows, now_ms)
         self._looks += 1
+        self._filling.want(file.unfilled(filter(self._watching, self._clusters)), now_ms - KEPT_MS)
 
     def _take_rows(self) -> None:
         file = self._file
         if file is not None and self._numbers:
             with self._intake.rows() as rows, file.writing():
                 self._take(file, rows)
+                self._take_past(file)
+
+    def _take_past(self, file: HistoryFile) -> None:
+        """Write what was before this file; rows that batches told already are left as they are."""
+        portion = self._filling.next()
+        if portion is not None:
+            self._take(file, [(portion.cluster, *row) for row in portion.rows])
+            if portion.is_last:
+                file.filled(portion.cluster, self._clock_ms())
 
     def _write(self, file: HistoryFile, rows: list[ClusterRow], now_ms: int) -> None:
         self._take(file, rows)
+        self._take_past(file)
         for cluster in self._clusters:
             if self._watching(cluster):
                 self._look_at(file, cluster, now_ms)
@@ -235,6 +253,12 @@ class Keeper:
     def _opened(self, now_ms: int) -> HistoryFile:
         file = HistoryFile(self._path)
         self._refill(file, now_ms)
+        with file.writing():
+            for cluster in self._clusters:
+                watched_ms = file.last_watched_ms(cluster)
+                if 0 <= watched_ms < now_ms - _AWAY_MS:  # another process may have watched meanwhile
+                    file.unfill(cluster)
+                    self._filling.since_ms[cluster] = watched_ms - _AWAY_MS
         self._file = file
         return file
 

@@ -10,6 +10,7 @@ from streaming.serving.explaining import (
 )
 from streaming.serving.history import TopicReader
 from streaming.serving.http import HttpServer, health_application
+from streaming.serving.past_week import PastReader
 from streaming.serving.server import Server
 from streaming.serving.shown_alerts import ShownAlerts
 from streaming.serving.view import View
@@ -17,6 +18,7 @@ from streaming.serving.view import View
 __all__ = [
     "HttpServer",
     "Hub",
+    "PastReader",
     "Server",
     "ShownAlerts",
     "TopicReader",

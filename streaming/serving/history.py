@@ -50,8 +50,8 @@ def read_history(plan: ClusterPlan, group: str, since_ms: int, within_s: float) 
     search = _Search(plan.cluster, group, time.monotonic() + within_s)
     reader = consumer(plan.output, isolation_level=READ_COMMITTED)
     try:
-        moves = search.topic(reader, plan.transitions_topic, since_ms, Transition, _refused_transition)
-        told = search.topic(reader, plan.alerts_topic, -1, Alert, _refused_alert)
+        moves = search.topic(reader, plan.transitions_topic, since_ms, Transition, refused_transition)
+        told = search.topic(reader, plan.alerts_topic, -1, Alert, refused_alert)
     finally:
         reader.close()
     notes = []
@@ -66,13 +66,23 @@ def read_history(plan: ClusterPlan, group: str, since_ms: int, within_s: float) 
 T = TypeVar("T", Transition, Alert)
 
 
-def _refused_transition(one: Transition, record: Any, now_ms: int) -> Refused | None:
+def refused_transition(one: Transition, record: Any, now_ms: int) -> Refused | None:
+    """Return why no groupwatch can have written a transition's record; None if one can."""
     return transition_refusal(one, record.key, timestamp_ms=record.timestamp, now_ms=now_ms)
 
 
-def _refused_alert(_: Alert, record: Any, now_ms: int) -> Refused | None:
+def refused_alert(_: Alert, record: Any, now_ms: int) -> Refused | None:
+    """Return why no groupwatch can have written an alert's record; None if one can."""
     found = read_alert(record.key, record.value, timestamp_ms=record.timestamp, now_ms=now_ms)
     return found if isinstance(found, Refused) else None
+
+
+def decoded(value: bytes, kind: type[T]) -> T | None:
+    """Return what a record holds; None if that is something else: anybody may write into a topic."""
+    try:
+        return msgspec.json.decode(value, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 class _Newest(Generic[T]):
@@ -153,12 +163,9 @@ class _Search:
                 yield from (one for one in records if one.value and self._name in one.value)
 
     def _decoded(self, value: bytes, kind: type[T]) -> T | None:
-        try:
-            one = msgspec.json.decode(value, type=kind)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None  # anybody may write into a topic
+        one = decoded(value, kind)
         # Several clusters may write to the same topics.
-        return one if (one.group, one.cluster) == (self._group, self._cluster) else None
+        return one if one and (one.group, one.cluster) == (self._group, self._cluster) else None
 
     def _note(self, topic: str, reasons: Counter[str], dropped: int) -> None:
         if reasons:

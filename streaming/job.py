@@ -19,6 +19,7 @@ from alerts.metrics import (
     DeliveryCollector,
     HealthCollector,
     HealthSample,
+    HistoryCollector,
     OwnMetrics,
     SilenceCollector,
     SnapshotCollector,
@@ -166,9 +167,13 @@ class Monitor:
         for name, job in self.jobs.items():
             own.leader(name, partial(_leads, job))
             job.progress.speaks = self._speaker.delivers
-        registry.register(DeliveryCollector(self._speaker.deliveries))
-        registry.register(SilenceCollector(self._silences))
-        registry.register(HealthCollector(lambda: [_sample(job.progress) for job in self.jobs.values()]))
+        for collector in (
+            DeliveryCollector(self._speaker.deliveries),
+            SilenceCollector(self._silences),
+            HealthCollector(lambda: [_sample(job.progress) for job in self.jobs.values()]),
+            HistoryCollector(lambda: self._history.dropped() if self._history else {}),
+        ):
+            registry.register(collector)
         self._health = Health(self.jobs, self._dead_threads, limits_from(config), self._speaker.deliveries)
         self._server = HttpServer(
             config.http,

@@ -4,7 +4,7 @@ from alerts.metrics.delivery_metrics import DeliveryCollector, SilenceCollector
 from alerts.metrics.exporter import ClusterSample, Firing, SnapshotCollector
 from alerts.metrics.exposition import render
 from alerts.metrics.group_lines import GroupSample
-from alerts.metrics.health_metrics import HealthCollector, HealthSample
+from alerts.metrics.health_metrics import HealthCollector, HealthSample, HistoryCollector
 from alerts.metrics.metrics import FAR_JOB, NotifierMetrics, OwnMetrics
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "GroupSample",
     "HealthCollector",
     "HealthSample",
+    "HistoryCollector",
     "NotifierMetrics",
     "OwnMetrics",
     "SilenceCollector",

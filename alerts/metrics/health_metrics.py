@@ -1,9 +1,9 @@
-"""Metrics about the health of each cluster's job, read from it at each scrape."""
+"""Metrics about the health of each cluster's job and of the history, read from them at each scrape."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from alerts.metrics import metrics
@@ -44,3 +44,27 @@ class HealthCollector(Collector):
 
 def _families() -> list[GaugeMetricFamily]:
     return [GaugeMetricFamily(one.name, one.help, labels=one.labels) for one in metrics.HEALTH]
+
+
+class HistoryCollector(Collector):
+    """Prometheus collector for what the history lost."""
+
+    def __init__(self, dropped: Callable[[], Mapping[str, int]]) -> None:
+        """Prepare; ``dropped`` returns reason -> number of lost rows."""
+        self._dropped = dropped
+
+    def describe(self) -> Iterable[Metric]:
+        """Name the metric without asking the history."""
+        return [_dropped_family()]
+
+    def collect(self) -> Iterable[Metric]:
+        """Ask the history."""
+        family = _dropped_family()
+        for reason, count in self._dropped().items():
+            family.add_metric((reason,), count)
+        return [family]
+
+
+def _dropped_family() -> CounterMetricFamily:
+    one = metrics.HISTORY_DROPPED
+    return CounterMetricFamily(one.name, one.help, labels=one.labels)

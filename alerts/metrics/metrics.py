@@ -180,6 +180,16 @@ LAST_BATCH = Metric(
 )
 
 HEALTH = (READY, SOURCE_DELAY, LAST_BATCH)
+
+HISTORY_DROPPED = Metric(
+    "groupwatch_history_dropped_rows",
+    "counter",
+    ("reason",),
+    "Rows that the history on local disk lost: no_room, more came than could be written; not_written, the "
+    "file did not take them. No alert depends on them.",
+)
+HISTORY = (HISTORY_DROPPED,)
+"""The metrics that are read from the history."""
 """The metrics that are read from the health of each cluster's job."""
 
 _RECEIVER = ("receiver",)
@@ -262,7 +272,7 @@ KAFKA_SILENT = Metric(
 FAR_JOB = (JOB_LAST_RECORD, KAFKA_LAST_ANSWER, JOB_SILENT, KAFKA_SILENT)
 """The metrics by which ``groupwatch notify`` shows a job of another process."""
 
-READ = (*SNAPSHOT_METRICS, *HEALTH, *DELIVERY, *SILENCE_METRICS, *FAR_JOB)
+READ = (*SNAPSHOT_METRICS, *HEALTH, *HISTORY, *DELIVERY, *SILENCE_METRICS, *FAR_JOB)
 """All metrics that collectors read from elsewhere; ``OwnMetrics`` has the others."""
 
 _REBALANCE_BUCKETS_S = (0.1, 0.3, 1, 3, 5, 10, 20, 30, 60, 120, 300, 600)

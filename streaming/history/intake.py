@@ -1,14 +1,18 @@
-"""The rows of batches that wait to be written: a bounded list, and a count of what was lost of them."""
+"""The rows of batches that wait to be written: a bounded list, and what was lost of them, in words."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 ROWS_MAX = 50_000
 """Most rows that wait: a storm of 10,000 groups."""
 NO_ROOM, NOT_WRITTEN = "no_room", "not_written"
 REASONS = (NO_ROOM, NOT_WRITTEN)
 """Why rows are lost: more came than may wait, or the file did not take them."""
+_WORDS = {NO_ROOM: "more came than could be written", NOT_WRITTEN: "the file did not take them"}
+_SHOWN_MS = 3_600_000
+"""So long people are told of a loss."""
 
 ClusterRow = tuple[str, str, str, bytes]
 """Cluster, kind, key, value."""
@@ -22,8 +26,7 @@ class Intake:
         self._lock = threading.Lock()
         self._rows: list[ClusterRow] = []
         self._dropped = dict.fromkeys(REASONS, 0)
-        self.dropped_at_ms = -1
-        """When rows were lost last; -1: never."""
+        self._told: dict[str, tuple[int, str]] = {}
 
     @property
     def has_rows(self) -> bool:
@@ -57,4 +60,18 @@ class Intake:
     def _lose(self, reason: str, count: int) -> None:
         if count > 0:
             self._dropped[reason] += count
-            self.dropped_at_ms = self._clock_ms()
+            at = datetime.fromtimestamp(self._clock_ms() / 1000, UTC)
+            self.tell(
+                reason,
+                f"Rows of history were lost, the last at {at:%H:%M} UTC: {_WORDS[reason]}. Timelines may "
+                "lack rebalances, alerts or members; groupwatch_history_dropped_rows_total counts them.",
+            )
+
+    def tell(self, about: str, sentence: str) -> None:
+        """Let people read a sentence about a loss for an hour."""
+        self._told[about] = (self._clock_ms(), sentence)
+
+    def notice(self) -> str:
+        """Return what people should know about losses; "": nothing was lost lately."""
+        since_ms = self._clock_ms() - _SHOWN_MS
+        return " ".join(sentence for at_ms, sentence in self._told.copy().values() if at_ms >= since_ms)

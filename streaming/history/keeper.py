@@ -103,6 +103,7 @@ class Keeper:
         self._intake = Intake(clock_ms)
         self.problem = NOT_YET
         """Why nothing is kept now; "": it is."""
+        self._noticed = ""
         self._file: HistoryFile | None = None
         self._sparks = Sparks(clock_ms())
         self._numbers: dict[tuple[str, str], int] = {}
@@ -192,9 +193,11 @@ class Keeper:
             self._lost(f"the history cannot be kept: {type(error).__name__}")
 
     def _told(self, problem: str) -> None:
-        if problem != self.problem:
-            self._notice(problem)
         self.problem = problem
+        sentence = problem or self._intake.notice()
+        if sentence != self._noticed:
+            self._notice(sentence)
+        self._noticed = sentence
 
     def _lost(self, problem: str) -> None:
         """Forget what was not written; the next look that succeeds writes everything."""
@@ -210,9 +213,14 @@ class Keeper:
         try:
             if self._file is not None:
                 self._file.begin_anew(str(error))
+                self._say_aside(self._file)
         except FileTroubleError as again:
             self._file = None
             self._told(str(again))
+
+    def _say_aside(self, file: HistoryFile) -> None:
+        if file.aside:
+            self._intake.tell("aside", file.aside)
 
     def _look(self, now_ms: int) -> None:
         file = self._file or self._opened(now_ms)
@@ -252,6 +260,7 @@ class Keeper:
 
     def _opened(self, now_ms: int) -> HistoryFile:
         file = HistoryFile(self._path)
+        self._say_aside(file)
         self._refill(file, now_ms)
         with file.writing():
             for cluster in self._clusters:

@@ -34,6 +34,8 @@ class LocalFile:
             FileTroubleError: another process has it, or the disk does not take it.
         """
         self.path = path
+        self.aside = ""
+        """The sentence that another file was moved aside for this one; "": none was."""
         self._lock = threading.RLock()
         self._file = self._opened()
 
@@ -76,9 +78,11 @@ class LocalFile:
 
     def _aside(self, why: str) -> None:
         aside = self.path.with_name(f"{self.path.name}.damaged")
-        _log.warning(
-            "the history in %s cannot be read (%s): moved to %s and begun anew", self.path, why, aside
+        self.aside = (
+            f"The history in {self.path} could not be read ({why}): it was moved to {aside} and begun anew. "
+            "Rebalances and alerts of 7 days come back from the topics, lag and members do not."
         )
+        _log.warning("%s", self.aside)
         for ending in ("-wal", "-shm"):
             self.path.with_name(self.path.name + ending).unlink(missing_ok=True)
         os.replace(self.path, aside)

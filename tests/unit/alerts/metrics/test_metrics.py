@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from alerts.delivery.silences import KeptSilence
 from alerts.metrics.delivery_metrics import SilenceCollector
+from alerts.metrics.health_metrics import HistoryCollector
 from alerts.metrics.metrics import READ, OwnMetrics
 from tests.tables.metrics import METRICS, with_metrics
 
@@ -120,3 +121,14 @@ def test_silences_are_counted_by_state(registry: CollectorRegistry) -> None:
     refused = "groupwatch_refused_silence_records_total"
     assert registry.get_sample_value(refused, {"reason": "not_a_silence"}) == 3
     assert registry.get_sample_value(refused, {"reason": "wrong_key"}) == 0
+
+
+def test_lost_rows_of_history_are_counted_by_reason(registry: CollectorRegistry) -> None:
+    """From 0 on, so that the first loss is seen."""
+    lost = {"no_room": 0, "not_written": 7}
+    registry.register(HistoryCollector(lambda: lost))
+    found = {
+        reason: registry.get_sample_value("groupwatch_history_dropped_rows_total", {"reason": reason})
+        for reason in lost
+    }
+    assert found == {"no_room": 0, "not_written": 7}

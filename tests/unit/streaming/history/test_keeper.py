@@ -237,6 +237,35 @@ def test_what_does_not_fit_is_dropped_and_counted(
     assert len(stage.past().transitions) == 2
 
 
+def test_lost_rows_are_said_for_an_hour(stage: Stage, rows: "Rows", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where people look, and the same sentence as long as nothing more is lost; the rest is kept."""
+    monkeypatch.setattr(intake, "ROWS_MAX", 1)
+    stage.look()
+    stage.batch(*(rows.transition(GroupState.STABLE, T0 + number) for number in range(2)))
+    stage.look(3)
+    assert [one[:56] for one in stage.notices] == [
+        "Rows of history were lost, the last at 22:15 UTC: more ca"[:56]
+    ]
+    assert stage.keeper.problem == ""
+    stage.now_ms += HOUR_MS
+    stage.look()
+    assert stage.notices[-1] == ""
+
+
+def test_rows_that_could_not_be_written_are_said(stage: Stage, rows: "Rows") -> None:
+    """Once the disk has room again: until then the trouble itself is said."""
+    stage.look()
+    assert stage.keeper._file is not None
+    stage.keeper._file._file.execute("PRAGMA max_page_count=1")
+    stage.batch(*(rows.transition(GroupState.STABLE, T0 + n, id="x" * 4_000 + str(n)) for n in range(20)))
+    stage.look()
+    assert "cannot be written" in stage.notices[-1]
+    stage.keeper._file._file.execute("PRAGMA max_page_count=1000000")
+    stage.look()
+    assert "the file did not take them" in stage.notices[-1]
+    assert stage.keeper.dropped() == {"no_room": 0, "not_written": 20}
+
+
 def test_old_rows_go(stage: Stage, rows: "Rows") -> None:
     """After a week; the fine values after an hour."""
     stage.ends(100)
@@ -257,6 +286,8 @@ def test_a_damaged_file_is_moved_aside_and_begun_anew(stage: Stage, rows: "Rows"
     stage.look()
     assert stage.keeper.problem == ""
     assert stage.path.with_name("history.db.damaged").read_bytes().startswith(b"no database")
+    assert "moved to" in stage.notices[-1]
+    assert "begun anew" in stage.notices[-1]
     assert stage.keeper._file is not None
     stage.keeper._file._file.executescript(
         "PRAGMA writable_schema=ON; UPDATE sqlite_schema SET rootpage=999 WHERE name='lanes';"

@@ -460,14 +460,14 @@ def application(arguments: Sequence[str]) -> typer.Typer:
     app.add_typer(alerts, name="alerts")
     passing = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command("bench", context_settings={**passing, "help_option_names": []})(_guarded(bench))
-    first = next((argument for argument in arguments if not argument.startswith("-")), "")
+    first = next((argument for argument in _split(arguments)[1] if not argument.startswith("-")), "")
     app.add_typer(_kafka_app(wanted=first == "kafka"), name="kafka")
     app.add_typer(_silence_app(wanted=first == "silence"), name="silence")
     return app
 
 
-def _in_front(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with the options of all commands before the command."""
+def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the options of all commands with their values, and the other arguments."""
     front: list[str] = []
     rest: list[str] = []
     left = list(arguments)
@@ -476,13 +476,14 @@ def _in_front(arguments: Sequence[str]) -> list[str]:
         words = 1 if has_value else _ANYWHERE.get(name, 1)
         taken, left = left[:words], left[words:]
         (front if name in _ANYWHERE else rest).extend(taken)
-    return front + rest
+    return front, rest
 
 
 def main() -> None:
     """Run the command line; the entry point of ``groupwatch``."""
     # A shell that completes a line hands it over in a variable.
-    arguments = _in_front(sys.argv[1:] or os.environ.get("_TYPER_COMPLETE_ARGS", "").split()[1:])
+    given = sys.argv[1:] or os.environ.get("_TYPER_COMPLETE_ARGS", "").split()[1:]
+    arguments = [word for part in _split(given) for word in part]
     try:
         application(arguments)(arguments, prog_name="groupwatch")
     except Exception as error:

@@ -23,6 +23,10 @@ ROOT = Path(__file__).parent.parent
 PARTS = ("alerts", "coordinator_model", "deploy", "docs", "streaming")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(file for part in PARTS for file in (ROOT / part).rglob("*.md"))])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)|<img\b([^>]*)>")
+PICTURE_BYTES_MAX = 250_000
+WORDS_MIN = 4
+"""Of a text that stands for a picture: a file's name tells nobody what is on it."""
 ROW = re.compile(r"^\| `groupwatch ([^`]+)` \|", re.MULTILINE)
 FOREIGN = re.compile(
     rb"[a-z0-9.-]*(maven|pypi|pythonhosted|npmjs|golang|crates)[a-z0-9-]*\.(org|com|io)"
@@ -59,6 +63,32 @@ def test_relative_links_lead_somewhere(document: Path) -> None:
             dead.append(link)
 
     assert dead == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=_name)
+def test_every_picture_is_there_and_told_in_words(document: Path) -> None:
+    """Who cannot see it reads what is on it."""
+    wrong = []
+    for text, path, tag in PICTURE.findall(document.read_text()):
+        told = text or "".join(re.findall(r'alt="([^"]*)"', tag))
+        source = path or "".join(re.findall(r'src="([^"]*)"', tag))
+        if len(told.split()) < WORDS_MIN or not (document.parent / source).is_file():
+            wrong.append(source)
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs" / "pictures").glob("*")), ids=lambda one: one.name)
+def test_every_picture_is_small_and_shown(picture: Path) -> None:
+    """A clone stays quick, and none is left behind when its document changes."""
+    links = [
+        (document.parent / link.partition("#")[0]).resolve()
+        for document in DOCUMENTS
+        for link in LINK.findall(document.read_text())
+    ]
+
+    assert picture.stat().st_size < PICTURE_BYTES_MAX
+    assert picture in links
 
 
 def _documented() -> list[list[str]]:

@@ -281,6 +281,22 @@ def test_options_of_the_log_are_understood_anywhere(
     assert (os.environ["GROUPWATCH_LOG_LEVEL"], os.environ["GROUPWATCH_LOG_FORMAT"]) == ("debug", "json")
 
 
+@pytest.mark.parametrize(
+    "words", [["--log-level", "debug", "silence", "add"], ["kafka", "--log-format=json", "up"]]
+)
+def test_options_of_the_log_hide_no_command(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Commands of ``silence`` and ``kafka`` are found, whatever stands before them."""
+    for variable in ("GROUPWATCH_LOG_LEVEL", "GROUPWATCH_LOG_FORMAT"):
+        monkeypatch.setenv(variable, "")
+    monkeypatch.setattr(sys, "argv", ["groupwatch", *words, "--help"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 0
+    assert "--" in capsys.readouterr().out
+
+
 def test_the_version_is_that_of_the_installation(invoke: Invoke) -> None:
     """As pip knows it."""
     result = invoke("--version")

@@ -209,6 +209,15 @@ def test_a_row_that_fails_does_not_end_the_others(monkeypatch: pytest.MonkeyPatc
     assert [one["must_holds"] for one in measured["scrape"]["targets"]] == [True]
 
 
+def test_without_rows_all_are_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also by the argparse of Python 3.11."""
+    monkeypatch.setattr(command, "run_bench", lambda rows, **_: rows)
+    assert command.main([]) == 0
+    assert json.loads(capsys.readouterr().out) == list(command.ROWS)
+
+
 def test_sigterm_unwinds_a_row_also_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell's background jobs ignore SIGINT, and a broker that a row started must end with it."""
     monkeypatch.setattr(command, "run_bench", lambda *_, **__: signal.raise_signal(signal.SIGTERM))

@@ -46,8 +46,8 @@ soak: setup ## hours: groups that are odd and well, every single fault in two mo
 page-types: ## check the types of the page's modules (needs npx; nobody who only runs groupwatch does)
 	npx --yes --package typescript@5.9.3 tsc -p streaming/serving/page/jsconfig.json
 
-pictures: setup ## the pictures of README and documents, out of the tests of the page
-	GROUPWATCH_PICTURES=1 $(PYTEST) -m browser tests/live/browser/test_pictures.py $(ARGS)
+pictures: setup ## the pictures of README and documents, of a real incident (ten minutes, alone)
+	GROUPWATCH_PICTURES=1 $(PYTEST) tests/live/browser/test_pictures.py $(ARGS)
 
 growth: setup ## lines of twice the length cost at most three times as much (minutes, alone)
 	$(BIN)/python -m pytest tests/growth $(ARGS)

@@ -34,7 +34,7 @@ class Cast:
             sys.executable, "-m", "streaming.devkit.consumers", member.play,
             "--bootstrap", servers, "--group", member.group, "--topic", member.group,
             "--client-id", member.client_id, "--session-ms", str(member.session_ms),
-            "--poll-interval-ms", str(member.poll_interval_ms),
+            "--poll-interval-ms", str(member.poll_interval_ms), "--record-ms", str(member.record_ms),
         ]  # fmt: skip
         with (self._logs / f"{member.client_id}.log").open("ab") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)

@@ -15,6 +15,8 @@ class Member:
     session_ms: int = 45_000
     poll_interval_ms: int = 300_000
     play: str = "member"
+    record_ms: float = 0.0
+    """How long it works on each record."""
 
     @property
     def group(self) -> str:

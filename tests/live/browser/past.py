@@ -1,4 +1,4 @@
-"""What a store may have kept of a group in a crash loop: the incident that the pictures show."""
+"""What a store may have kept of a group in a crash loop."""
 
 import math
 

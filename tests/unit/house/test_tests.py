@@ -18,6 +18,7 @@ SLEEPS = {
     "unit/streaming/notify/test_notify_alone.py look_until": (1, "the rest between two looks"),
     "unit/streaming/serving/test_http_limits.py _eventually": (1, "the rest between two looks"),
     # The pace of somebody who is played.
+    "live/browser/real_incident.py Play._last": (1, "how long each act of the incident lasts"),
     "live/support/changes.py Changes._restart": (1, "the pace of a rolling restart"),
     "live/support/changes.py Changes._subscribe": (1, "the pace of a deployment"),
     "live/support/consumer.py Orders.work": (1, "a consumer that works for so long"),

@@ -28,6 +28,13 @@ _MADE_UP: Mapping[str, str] = {"spark.master": "local[*]", "spark.ui.showConsole
 _passed: dict[str, str] = {}
 """What we ourselves gave to the JVM that we started."""
 _begun: list["Future[None]"] = []
+_JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
+"""The variable whose options Spark's launcher gives to the JVM, before those that a user has set in Spark."""
+_OURS = (
+    # Batches are short, and Java's better compiler takes more CPU than its code saves.
+    "-XX:TieredStopAtLevel=1",
+)
+"""Options of the JVM; where a user has set the same one in Spark, that stands later and counts."""
 
 
 def begin_jvm(settings: Mapping[str, str]) -> None:
@@ -76,6 +83,7 @@ def _conf() -> dict[str, str]:
 def _launch(settings: Mapping[str, str]) -> None:
     if SparkContext._jvm is None and not is_submitted(os.environ):
         jars = [] if brings_connector(settings, os.environ) else ensure_jars("connector")
+        os.environ[_JAVA_OPTIONS] = " ".join([*_OURS, os.environ.get(_JAVA_OPTIONS, "")]).strip()
         _passed.update(settings)
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)

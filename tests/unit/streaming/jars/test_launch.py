@@ -1,9 +1,11 @@
 """When Spark's JVM is started, and by whom."""
 
+import os
 import threading
 from collections.abc import Mapping
 
 import pytest
+from pyspark import SparkContext
 
 from streaming.jars import JarError, launch
 
@@ -61,3 +63,20 @@ def test_under_spark_submit_nothing_is_begun(
     launch.begin_jvm({})
 
     assert (launched, launch._begun) == ([], [])
+
+
+def test_options_of_java_stand_before_those_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java takes the last of two."""
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=4")
+    for name in ("SPARK_DIST_CLASSPATH", *launch._ENVIRONMENT):
+        monkeypatch.setenv(name, "")
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(SparkContext, "_jvm", None)
+    monkeypatch.setattr(SparkContext, "_ensure_initialized", lambda **_: None)
+    monkeypatch.setattr(launch, "ensure_jars", lambda _: [])
+    monkeypatch.setattr(launch, "_passed", {})
+
+    launch._launch({})
+
+    first, *_, last = os.environ["SPARK_SUBMIT_OPTS"].split()
+    assert (first, last) == ("-XX:TieredStopAtLevel=1", "-XX:TieredStopAtLevel=4")

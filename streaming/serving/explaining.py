@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -31,6 +31,7 @@ DEFAULT_BACK_MS = 3_600_000
 _HTTP_TIMEOUT_S = 15.0
 _ALERTS_MAX = 1_000
 _EPOCH_DIGITS = re.compile(r"[0-9]{10,16}")
+_FOLDED = frozenset({".", ".."})
 _SINCE_MAX = 64
 """Longest time or span in characters; numbers of hundreds of digits are slow to read."""
 
@@ -130,7 +131,7 @@ def explain_by_url(url: str, cluster: str, group: str, since_ms: int) -> Explana
         ExplainError: it does not answer, or knows no such group.
     """
     job = JobAddress(url)
-    path = f"/api/v1/groups/{quote(cluster, safe='')}/{quote(group, safe='')}/explain?since={since_ms}"
+    path = _path(cluster, group, "/explain", {"since": str(since_ms)})
     try:
         answer = ask(job, path, timeout_s=_HTTP_TIMEOUT_S)
     except TROUBLE as error:
@@ -192,7 +193,7 @@ def no_group(group: str, cluster: str) -> str:
 
 def _ask_detail(job: JobAddress, cluster: str, group: str) -> tuple[GroupDetail | None, str]:
     """Return the running job's facts about the group, or why there are none ("": it knows no such group)."""
-    path = f"/api/v1/groups/{quote(cluster, safe='')}/{quote(group, safe='')}"
+    path = _path(cluster, group)
     try:
         answer = ask(job, path, timeout_s=3.0)
         if answer.status_code == 404:
@@ -208,6 +209,14 @@ def _ask_detail(job: JobAddress, cluster: str, group: str) -> tuple[GroupDetail 
             None,
             f"No running groupwatch answers at {job.shown}, so this story comes from the topics only.",
         )
+
+
+def _path(cluster: str, group: str, what: str = "", query: Mapping[str, str] | None = None) -> str:
+    """Return the address of a group's facts; clients and proxies fold ``.`` and ``..`` in paths."""
+    named, path = dict(query or {}), f"/api/v1/groups/{quote(cluster, safe='')}/{quote(group, safe='')}{what}"
+    if {cluster, group} & _FOLDED:
+        named, path = {"cluster": cluster, "group": group} | named, f"/api/v1/group{what}"
+    return f"{path}?{urlencode(named)}" if named else path
 
 
 # --- captured logs -----------------------------------------------------------------------------------

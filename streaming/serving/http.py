@@ -1,9 +1,11 @@
 """The HTTP server: metrics, health, the API and the page.
 
 One uvicorn in a thread of the driver.  ``access`` lets users in; only silences and the configuration can be
-changed, and ``silencing`` says by whom.  Group names come from outside
-and can hold any character: in paths they are percent-encoded, and only the encoded path distinguishes a slash
-in a name from a separator.
+changed, and ``silencing`` says by whom.  Group names come from outside and can hold any character: in paths
+they are percent-encoded, and only the encoded path distinguishes a slash in a name from a separator.
+Browsers and proxies fold ``.`` and ``..`` in paths, however they are encoded, and some proxies decode
+slashes, so each group has an address with its names in the query as well.  All routes stand here, hence the
+length.
 
 A client that asks too much waits or is refused, without delaying others: health has threads of its own, two
 stories are told at a time, and ``http_limits`` bounds the connections.
@@ -13,7 +15,7 @@ import gzip
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import anyio
 import anyio.to_thread
@@ -57,6 +59,8 @@ _EXPLAIN = "/explain"
 """Suffix of a group's path for its story.  A group whose own name ends like this takes precedence."""
 _HISTORY = "/history"
 """The same for its history."""
+_ONE = "/api/v1/group"
+"""The same three for names in the query."""
 _TIME_MAX_MS = 9_999_999_999_999
 _PAGE_MAX = 1_000
 _PAGE_DEFAULT = 100
@@ -120,10 +124,9 @@ class _Stories:
         self._read_history = read_history
         self._free = threading.BoundedSemaphore(_STORIES_MAX)
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: Request, cluster: str, name: str) -> Response:
         """Return a group's story as JSON or text, or 429 if too many are being told."""
-        cluster, name = _names_in(request)
-        name, now_ms = name.removesuffix(_EXPLAIN), wall_clock_ms()
+        now_ms = wall_clock_ms()
         style = _one_of(request.query_params, "format", ["json", "text"], "json")
         try:
             since_ms = parse_since(request.query_params.get("since", f"{DEFAULT_BACK_MS}ms"), now_ms)
@@ -173,6 +176,16 @@ def application(
     def group(request: Request) -> Response:
         return _group(view, stories, past, request)
 
+    def one(request: Request) -> Response:
+        cluster, name = _names_given(request)
+        return _found(view, cluster, name)
+
+    def one_story(request: Request) -> Response:
+        return stories.answer(request, *_names_given(request))
+
+    def one_history(request: Request) -> Response:
+        return _history(view, past, *_names_given(request), request.query_params)
+
     def alerts(request: Request) -> Response:
         query = request.query_params
         offset, limit = _paging(query)
@@ -192,6 +205,9 @@ def application(
         *runbook_routes(answering, page),
         Route("/api/v1/groups", answering(groups)),
         Route("/api/v1/groups/{names:names}", answering(group)),
+        Route(_ONE, answering(one)),
+        Route(_ONE + _EXPLAIN, answering(one_story)),
+        Route(_ONE + _HISTORY, answering(one_history)),
         Route("/api/v1/alerts", answering(alerts)),
         *(silence_routes(silencing, config, answering) if silencing else ()),
         me_route(config, answering, is_desk=silencing is not None),
@@ -249,14 +265,20 @@ def _own_routes(health: Health, registry: CollectorRegistry, cluster_label: str)
 def _group(view: View, stories: _Stories, past: ReadPast | None, request: Request) -> Response:
     """Return the facts about a group, its story, or its history."""
     cluster, name = _names_in(request)
-    found = view.group(cluster, name)
-    if found is not None:
-        return _json(found)
-    if _encoded(request).endswith(_EXPLAIN):
-        return stories.answer(request)
-    if _encoded(request).endswith(_HISTORY):
+    is_there = view.group(cluster, name) is not None
+    if not is_there and _encoded(request).endswith(_EXPLAIN):
+        return stories.answer(request, cluster, name.removesuffix(_EXPLAIN))
+    if not is_there and _encoded(request).endswith(_HISTORY):
         return _history(view, past, cluster, name.removesuffix(_HISTORY), request.query_params)
-    return _json(Problem(error=f"no group {name!r} in cluster {cluster!r}"), 404)
+    return _found(view, cluster, name)
+
+
+def _found(view: View, cluster: str, name: str) -> Response:
+    """Return the facts about a group, or that there is none."""
+    found = view.group(cluster, name)
+    if found is None:
+        return _json(Problem(error=f"no group {name!r} in cluster {cluster!r}"), 404)
+    return _json(found)
 
 
 def _history(
@@ -367,6 +389,14 @@ def _names_in(request: Request) -> tuple[str, str]:
     return unquote(cluster), unquote(group)
 
 
+def _names_given(request: Request) -> tuple[str, str]:
+    """Return cluster and group of the query."""
+    query = request.query_params
+    if "cluster" not in query or "group" not in query:
+        raise BadRequestError("cluster and group must be given")
+    return query["cluster"], query["group"]
+
+
 class HttpServer(Server):
     """The job's server, with all routes."""
 
@@ -395,7 +425,7 @@ class HttpServer(Server):
             hub=hub,
         )
         self._hub = hub
-        super().__init__(config, made)
+        super().__init__(config, made, below=urlsplit(config.external_url).path)
 
     def stop(self) -> None:
         """Finish the current requests, end all streams of events, and end."""

@@ -53,6 +53,8 @@ class Parameter(NamedTuple):
     kind: str = "string"
     values: tuple[str, ...] = ()
     place: str = "query"
+    required: bool = False
+    """What stands in a path always is."""
 
 
 class Operation(NamedTuple):
@@ -82,6 +84,20 @@ _GROUP = (
     Parameter("group", "Name of the group, percent-encoded.", place="path"),
 )
 
+_NAMED = (
+    Parameter("cluster", "Name of the Kafka cluster.", required=True),
+    Parameter("group", "Name of the group.", required=True),
+)
+_STORY = (
+    Parameter("since", 'A span such as "2h", or a time.'),
+    Parameter("format", "json, or text for people.", values=("json", "text")),
+)
+_WINDOW = (
+    Parameter("from", "Epoch milliseconds; an hour before the end, unless given.", "integer"),
+    Parameter("to", "Epoch milliseconds; now, unless given.", "integer"),
+)
+_ANY_NAME = ", whatever its name: browsers fold . and .. in paths"
+
 OPERATIONS = (
     Operation(
         "/api/v1/groups",
@@ -108,22 +124,29 @@ OPERATIONS = (
         "/api/v1/groups/{cluster}/{group}/explain",
         "A group's story in words",
         Explanation,
-        parameters=(
-            *_GROUP,
-            Parameter("since", 'A span such as "2h", or a time.'),
-            Parameter("format", "json, or text for people.", values=("json", "text")),
-        ),
+        parameters=(*_GROUP, *_STORY),
         problems=(400, 404, 429),
     ),
     Operation(
         "/api/v1/groups/{cluster}/{group}/history",
         "A group over a window of 5 minutes to 7 days",
         GroupHistory,
-        parameters=(
-            *_GROUP,
-            Parameter("from", "Epoch milliseconds; an hour before the end, unless given.", "integer"),
-            Parameter("to", "Epoch milliseconds; now, unless given.", "integer"),
-        ),
+        parameters=(*_GROUP, *_WINDOW),
+        problems=(400, 404),
+    ),
+    Operation("/api/v1/group", f"One group{_ANY_NAME}", GroupDetail, parameters=_NAMED, problems=(400, 404)),
+    Operation(
+        "/api/v1/group/explain",
+        f"A group's story in words{_ANY_NAME}",
+        Explanation,
+        parameters=(*_NAMED, *_STORY),
+        problems=(400, 404, 429),
+    ),
+    Operation(
+        "/api/v1/group/history",
+        f"A group over a window of 5 minutes to 7 days{_ANY_NAME}",
+        GroupHistory,
+        parameters=(*_NAMED, *_WINDOW),
         problems=(400, 404),
     ),
     Operation(
@@ -192,6 +215,7 @@ OPERATIONS = (
     ),
     Operation("/", "The page", media_type=_HTML),
     Operation("/groups/{cluster}/{group}", "The page of one group", media_type=_HTML, parameters=_GROUP),
+    Operation("/group", f"The page of one group{_ANY_NAME}", media_type=_HTML, parameters=_NAMED),
 )
 _OPEN = ("/healthz", "/ready")
 """What needs no login."""
@@ -282,7 +306,7 @@ def _parameter(one: Parameter) -> dict[str, Any]:
     return {
         "name": one.name,
         "in": one.place,
-        "required": one.place == "path",
+        "required": one.required or one.place == "path",
         "description": one.meaning,
         "schema": schema,
     }

@@ -66,6 +66,7 @@ class PageFiles:
         return [
             Route(f"{PATH}/{{digest}}/{{name:path}}", answering(one)),
             Route("/groups/{names:names}", answering(shell)),
+            Route("/group", answering(shell)),
             Route("/", answering(shell)),
         ]
 

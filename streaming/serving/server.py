@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 
 from streaming.config import ServerConfig
 from streaming.serving.access import Guard
+from streaming.serving.below import Below
 from streaming.serving.http_limits import REQUEST_BYTES_MAX, BoundedProtocol
 
 _LOGGER = logging.getLogger("groupwatch.http")
@@ -18,12 +19,13 @@ _STOP_TIMEOUT_S = 10.0
 class Server:
     """An application with its server in a thread."""
 
-    def __init__(self, config: ServerConfig, application: Starlette) -> None:
+    def __init__(self, config: ServerConfig, application: Starlette, *, below: str = "") -> None:
+        """Prepare; it answers below this path as well."""
         self._config = config
         self._host, self._port = config.host, config.port
         self._server = uvicorn.Server(
             uvicorn.Config(
-                Guard(application, config),
+                Below(Guard(application, config), below),
                 ssl_certfile=config.certificate or None,
                 ssl_keyfile=config.key or None,
                 log_config=None,

@@ -8,11 +8,25 @@ export const address = (path) => new URL(path, ROOT).href;
 /** The path of this view below the server's root, still encoded. */
 export const here = () => location.pathname.slice(ROOT.pathname.length);
 
-/** @param {string} cluster @param {string} group */
-export const groupPath = (cluster, group) => `${encodeURIComponent(cluster)}/${encodeURIComponent(group)}`;
+/** Browsers fold these in paths, however they are encoded: such names stand in the query. @param {string} name */
+const isFolded = (name) => name === "." || name === "..";
 
-/** The page of a group. @param {string} cluster @param {string} group @param {string} [query] */
-export const groupAddress = (cluster, group, query = "") => address(`groups/${groupPath(cluster, group)}${query}`);
+/**
+ * A path below `base` and its "s": groups/{cluster}/{group}, or group?cluster=…&group=… for names that a path cannot hold.
+ * @param {string} base @param {string} cluster @param {string} group @param {string} what @param {Record<string, string>} query
+ */
+function named(base, cluster, group, what, query) {
+  const inQuery = isFolded(cluster) || isFolded(group);
+  const path = inQuery ? `${base}${what}` : `${base}s/${encodeURIComponent(cluster)}/${encodeURIComponent(group)}${what}`;
+  const rest = new URLSearchParams(inQuery ? { cluster, group, ...query } : query).toString();
+  return rest ? `${path}?${rest}` : path;
+}
+
+/** What is asked about a group. @param {string} cluster @param {string} group @param {string} [what] @param {Record<string, string>} [query] */
+export const groupPath = (cluster, group, what = "", query = {}) => named("api/v1/group", cluster, group, what, query);
+
+/** The page of a group. @param {string} cluster @param {string} group @param {Record<string, string>} [query] */
+export const groupAddress = (cluster, group, query = {}) => address(named("group", cluster, group, "", query));
 
 let offsetMs = 0;
 

@@ -1,5 +1,5 @@
 /** Chooses the view for the address, and keeps the head of the page: connection, time zone, what is not ready. */
-import { address, here } from "./api.js";
+import { address, here, now } from "./api.js";
 import { Fleet } from "./fleet.js";
 import { Group } from "./group.js";
 import { useAnswer, useUtc } from "./hooks.js";
@@ -10,6 +10,8 @@ import { clock, printable, zone } from "./text.js";
 
 /** Cluster and group of the address, or null on the fleet's page; slashes that are not encoded belong to the group. */
 function named() {
+  const given = new URLSearchParams(location.search);
+  if (here() === "group") return { cluster: given.get("cluster") ?? "", group: given.get("group") ?? "" };
   const rest = here().replace(/^groups\//, "");
   if (rest === here() || !rest.includes("/")) return null;
   const at = rest.indexOf("/");
@@ -22,7 +24,7 @@ function named() {
 
 function App() {
   const [utc, setUtc] = useUtc();
-  const [link, setLink] = useState({ state: "connecting", sinceMs: Date.now() });
+  const [link, setLink] = useState({ state: "connecting", sinceMs: now() });
   const [news, setNews] = useState({ kind: "start", content: /** @type {any} */ ({}), count: 0 });
   const [silencing, silence] = useState(/** @type {any} */ (null));
   const connection = useRef(/** @type {ReturnType<typeof connect>|null} */ (null));

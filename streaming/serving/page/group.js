@@ -1,6 +1,6 @@
 /** One group: what is wrong and what to do, then its timeline, the chosen rebalance, and the story in words. */
 import { Alerts } from "./alerts.js";
-import { address, groupPath, now } from "./api.js";
+import { address, groupAddress, groupPath, now } from "./api.js";
 import { useAnswer, useNow } from "./hooks.js";
 import { html, useEffect, useMemo, useRef, useState } from "./lib.js";
 import { Rebalance } from "./rebalance.js";
@@ -23,16 +23,15 @@ export function Group({ cluster, group, ...shared }) {
   const [window, setWindow] = useState(windowInAddress());
   const [mark, setMark] = useState(/** @type {any} */ (null));
   const at = useNow(often(window, DRAW_MS));
-  const path = groupPath(cluster, group);
   const seen = bounds(window, at), asked = useAsked(window);
-  const detail = useAnswer(`api/v1/groups/${path}`, { told: shared.told });
+  const detail = useAnswer(groupPath(cluster, group), { told: shared.told });
   const alerts = useAnswer(`api/v1/alerts?${new URLSearchParams({ cluster, group })}`);
-  const history = useAnswer(`api/v1/groups/${path}/history?from=${asked.from}&to=${asked.to}`, { delayMs: DEBOUNCE_MS });
-  const story = useAnswer(`api/v1/groups/${path}/explain?since=${Math.max(60_000, asked.storyBack)}ms`, { delayMs: 2 * DEBOUNCE_MS });
+  const history = useAnswer(groupPath(cluster, group, "/history", { from: String(asked.from), to: String(asked.to) }), { delayMs: DEBOUNCE_MS });
+  const story = useAnswer(groupPath(cluster, group, "/explain", { since: `${Math.max(60_000, asked.storyBack)}ms` }), { delayMs: 2 * DEBOUNCE_MS });
   const toldAt = useRef(Date.now());
   const look = (/** @type {any} */ next) => {
     setWindow(next);
-    globalThis.history.replaceState(null, "", location.pathname + query(next));
+    globalThis.history.replaceState(null, "", groupAddress(cluster, group, query(next)));
   };
   useEffect(() => {
     document.title = `${printable(group)} – groupwatch`;
@@ -66,7 +65,7 @@ export function Group({ cluster, group, ...shared }) {
       ${alerts.answer && (alerts.answer.total ? html`<${Alerts} list=${alerts.answer} at=${at} shared=${shared} reload=${reload} isOnGroup=${true} />` : html`<p class="calm">Nothing fires on this group.</p>`)}
     </section>
     <section class="panel timeline-panel" aria-labelledby="timeline-title">
-      <${Toolbar} window=${window} seen=${seen} now=${at} look=${look} group=${group} utc=${shared.utc} />
+      <${Toolbar} window=${window} seen=${seen} now=${at} look=${look} cluster=${cluster} group=${group} utc=${shared.utc} />
       ${history.answer
         ? html`<${Stage} history=${history.answer} seen=${seen} now=${at} utc=${shared.utc} look=${look} choose=${choose} chosen=${chosen?.started_at_ms ?? -1} title=${printable(group)} />`
         : html`<p class="dim">${problem ? "" : "Reading …"}</p>`}
@@ -75,7 +74,7 @@ export function Group({ cluster, group, ...shared }) {
     </section>
     <div class="beside">
       ${history.answer && html`<${Rebalance} list=${list} chosen=${chosen} history=${history.answer} utc=${shared.utc} choose=${(/** @type {any} */ one) => setMark({ ...mark, chosen: one.started_at_ms })} />`}
-      <${Story} story=${story.answer} error=${story.error} utc=${shared.utc} to=${seen.to} text=${address(`api/v1/groups/${path}/explain?format=text`)} look=${(/** @type {number} */ moment) => look(fixed(moment - 150_000, moment + 150_000))} />
+      <${Story} story=${story.answer} error=${story.error} utc=${shared.utc} to=${seen.to} text=${address(groupPath(cluster, group, "/explain", { format: "text" }))} look=${(/** @type {number} */ moment) => look(fixed(moment - 150_000, moment + 150_000))} />
     </div>
   `;
 }

@@ -36,7 +36,9 @@ export function useNow(everyMs) {
     const timer = setInterval(() => set(now()), everyMs);
     return () => clearInterval(timer);
   }, [everyMs]);
-  return Math.max(at, now() - everyMs * 2);
+  // Until the first answer the server's clock is not known: the browser's may be hours ahead or behind.
+  const present = now();
+  return Math.min(present, Math.max(at, present - everyMs * 2));
 }
 
 /**

@@ -3,7 +3,7 @@
  *
  * States: "connecting", "live", "polling" (no events there), "lost".
  */
-import { address, learnClock } from "./api.js";
+import { address, learnClock, now } from "./api.js";
 
 const BEAT_MS = 10_000;
 const SILENCE_MAX_MS = 2.5 * BEAT_MS;
@@ -22,7 +22,7 @@ export function connect(told, heard) {
   let timer = 0, watchdog = 0, tries = 0, state = "", stopped = false;
 
   const say = (/** @type {string} */ next) => {
-    if (next !== state) told((state = next), Date.now());
+    if (next !== state) told((state = next), now());
   };
   const beat = () => {
     clearTimeout(watchdog);

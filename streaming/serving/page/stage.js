@@ -1,4 +1,5 @@
 /** The timeline with what moves it: buttons, keys, drag and wheel; and the tip beside a mark. */
+import { groupAddress } from "./api.js";
 import { fileName, asPng, asSvg, save } from "./picture.js";
 import { useWidth } from "./hooks.js";
 import { LANES_MAX, lanesOf } from "./lanes.js";
@@ -10,13 +11,13 @@ import { fixed, LENGTHS, panned, untilNow, zoomed } from "./window.js";
 
 const DRAG_MIN = 4;
 
-/** @param {{window: any, seen: any, now: number, look: (window: any) => void, group: string, utc: boolean}} props */
-export function Toolbar({ window, seen, now, look, group }) {
+/** @param {{window: any, seen: any, now: number, look: (window: any) => void, cluster: string, group: string, utc: boolean}} props */
+export function Toolbar({ window, seen, now, look, cluster, group }) {
   const [said, say] = useState("");
   const drawn = () => /** @type {SVGSVGElement} */ (document.querySelector("svg.timeline"));
   const copy = async () => {
     const { from, to } = seen;
-    const link = `${location.origin}${location.pathname}?from=${Math.round(from)}&to=${Math.round(to)}`;
+    const link = groupAddress(cluster, group, { from: String(Math.round(from)), to: String(Math.round(to)) });
     try {
       await navigator.clipboard.writeText(link);
       say("Link to this window copied");

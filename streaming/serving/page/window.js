@@ -27,11 +27,11 @@ export function windowInAddress() {
   return untilNow((LENGTHS.find((one) => one.name === given.get("window")) ?? USUAL).ms);
 }
 
-/** The query that names a window. @param {Window} window */
+/** What of a query names a window. @param {Window} window @returns {Record<string, string>} */
 export function query(window) {
-  if (!window.length) return `?from=${window.from}&to=${window.to}`;
+  if (!window.length) return { from: String(window.from), to: String(window.to) };
   const known = LENGTHS.find((one) => one.ms === window.length);
-  return known && known !== USUAL ? `?window=${known.name}` : "";
+  return known && known !== USUAL ? { window: known.name } : {};
 }
 
 /** The beginning and end of a window now. @param {Window} window @param {number} now */

@@ -2,6 +2,7 @@
 
 from alerts.alert.alert import Culprit, Severity
 from coordinator_model.kafka.states import GroupState
+from streaming.config.server import HttpConfig
 from tests.live.browser.past import crash_loop, storm_began, survivors
 from tests.live.browser.world import HOSTILE, MINUTE, World, members, now_ms
 
@@ -13,9 +14,9 @@ CULPRIT = Culprit(
 RUNBOOK = "https://groupwatch.example/runbooks/"
 
 
-def fleet() -> World:
+def fleet(config: HttpConfig | None = None) -> World:
     """Return two clusters with 60 groups; four are in trouble."""
-    world = World({"prod-eu": True, "prod-us": True})
+    world = World({"prod-eu": True, "prod-us": True}, config=config)
     for n in range(50):
         name = ("orders", "search-indexer", "mailer", "billing", "audit")[n % 5]
         world.group(

@@ -219,6 +219,42 @@ def test_ten_thousand_groups_are_shown_and_filtered(tab: Seen) -> None:
         world.stop()
 
 
+_USED = ("JSHeapUsedSize", "Nodes", "JSEventListeners")
+
+
+def used(page: Page) -> dict[str, int]:
+    """Return bytes, nodes and listeners of a page after its garbage is collected."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Performance.enable")
+    devtools.send("HeapProfiler.collectGarbage")
+    found = {one["name"]: int(one["value"]) for one in devtools.send("Performance.getMetrics")["metrics"]}
+    devtools.detach()
+    return {name: found[name] for name in _USED}
+
+
+def test_a_page_that_is_watched_for_long_does_not_grow(tab: Seen) -> None:
+    """Its memory and its nodes after 40 updates of 10,000 groups are those after 160."""
+    world = World({"prod-eu": True})
+    world.apply("prod-eu", [world.rows.report(f"group-{n:05}") for n in range(10_000)])
+    world.start()
+
+    def watch(updates: range) -> dict[str, int]:
+        for n in updates:
+            world.group("group-00000", rebalances={"member_left": n})
+            expect(tab.page.locator("tbody tr").first).to_contain_text(f"1\u202f{n - 1_000:03}")
+        return used(tab.page)
+
+    try:
+        tab.page.goto(world.url)
+        before, after = watch(range(1_000, 1_040)), watch(range(1_040, 1_200))
+        print(json.dumps({"before": before, "after": after}))  # noqa: T201
+        assert after["Nodes"] <= before["Nodes"] + 20
+        assert after["JSEventListeners"] <= before["JSEventListeners"] + 5
+        assert after["JSHeapUsedSize"] <= before["JSHeapUsedSize"] + 500_000
+    finally:
+        world.stop()
+
+
 def test_times_are_in_utc_or_local(night: World, tab: Seen) -> None:
     """A button changes them, and this browser remembers it."""
     tab.page.goto(night.url)

@@ -26,7 +26,7 @@ from streaming.config.config import parse_config
 from streaming.config.plan import plan_of
 from streaming.config.server import HttpConfig
 from streaming.serving import history
-from streaming.serving.explaining import parse_since
+from streaming.serving.explaining import explain_by_url, parse_since
 from streaming.serving.history import History, TopicReader, read_history
 from streaming.serving.http import HttpServer
 from streaming.silences.topic import SilencesTopic
@@ -141,6 +141,13 @@ def site(shared_site: Site, rows: "Rows", monkeypatch: pytest.MonkeyPatch) -> Si
     shared_site.past.history = History([], [], [])
     shared_site.view.apply("eu", [rows.report("g"), rows.report("a/b")])
     return shared_site
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_a_group_named_like_a_folder_is_asked_for_in_the_query(site: Site, rows: "Rows", name: str) -> None:
+    """Whose path every client would fold."""
+    site.view.apply("eu", [rows.report(name)])
+    assert explain_by_url(site.url, "eu", name, NOW_MS - 1).group == name
 
 
 def test_a_story_over_http_joins_the_present_and_the_topics(site: Site) -> None:

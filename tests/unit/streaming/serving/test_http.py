@@ -129,6 +129,27 @@ def test_any_group_name_can_be_asked_for(
     assert answer.json()["report"]["group"] == name
 
 
+@pytest.mark.parametrize("name", [".", "..", "a/b", "x/explain"])
+def test_a_group_can_be_named_in_the_query(
+    client: httpx.Client, view: FedView, rows: "Rows", name: str
+) -> None:
+    """Where browsers and proxies would fold or decode its path: facts, story, history and page."""
+    view.apply("eu", [rows.report(name)])
+    names = {"cluster": "eu", "group": name}
+    assert client.get("/api/v1/group", params=names).json()["report"]["group"] == name
+    assert client.get("/api/v1/group/explain", params=names).json()["group"] == name
+    assert client.get("/api/v1/group/history", params=names).json()["group"] == name
+    assert client.get("/group", params=names).headers["content-type"].startswith("text/html")
+
+
+def test_a_query_without_names_is_refused(client: httpx.Client) -> None:
+    """With a sentence, and a group that is not there is not found."""
+    for path in ("/api/v1/group", "/api/v1/group/explain", "/api/v1/group/history"):
+        answer = client.get(path, params={"cluster": "eu"})
+        assert (answer.status_code, answer.json()["error"]) == (400, "cluster and group must be given")
+    assert client.get("/api/v1/group", params={"cluster": "eu", "group": "no"}).status_code == 404
+
+
 def test_slashes_that_were_not_encoded_belong_to_the_group(
     client: httpx.Client, view: FedView, rows: "Rows"
 ) -> None:
@@ -191,7 +212,9 @@ def test_answers_keep_to_the_published_schemas(client: httpx.Client, view: FedVi
     paths["/api/v1/groups/{cluster}/{group}"] = "/api/v1/groups/eu/g"
     paths["/api/v1/groups/{cluster}/{group}/explain"] = "/api/v1/groups/eu/g/explain"
     paths["/api/v1/groups/{cluster}/{group}/history"] = "/api/v1/groups/eu/g/history"
-    assert len(paths) == 10
+    for path in ("/api/v1/group", "/api/v1/group/explain", "/api/v1/group/history"):
+        paths[path] = f"{path}?cluster=eu&group=g"
+    assert len(paths) == 13
     for path, address in paths.items():
         _check(client.get(address).json(), published["endpoints"][path], published["$defs"])
 

@@ -157,7 +157,7 @@ class Keeper:
         looked = 0
         while not self._stopping.wait(_TAKE_S):
             looked += 1
-            if looked * _TAKE_S * 1000 >= LOOK_MS:
+            if looked * _TAKE_S * 1000 >= LOOK_MS or self.problem == NOT_YET:
                 looked = 0
                 self.look()
             else:

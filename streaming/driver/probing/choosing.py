@@ -59,7 +59,9 @@ class Rota:
         self._restless: list[str] = []
         self._moved: dict[str, float] = {}
         self._mirrored: dict[str, TypeAndState] = {}
+        self._everyone: set[str] = set()
         self._order: list[str] = []
+        """The same, by shard: sorted anew only when they change, for that costs a hash of each name."""
         self._next = 0
         self._credit = 0.0
         """The part of the rate that is left for the turns."""
@@ -89,7 +91,9 @@ class Rota:
         self._suspects = [*other, *(missing if complete else ())]
         self._restless = [group for group, seen in mirrored.items() if seen.state not in SETTLED]
         everyone = {*mirrored, *listed}
-        self._order = sorted(everyone, key=lambda group: (self._shard_of(group), group))
+        if everyone != self._everyone:
+            self._everyone = everyone
+            self._order = sorted(everyone, key=lambda group: (self._shard_of(group), group))
         self._next %= max(1, len(self._order))
         for kept in (self._asked_at, self._moved):
             for group in kept.keys() - everyone:

@@ -6,10 +6,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 TESTS ?= tests
 PYTEST ?= $(BIN)/python -m pytest
+# Files of tests side by side, in the order in which conftest.py puts them.
+CORES ?= -n auto --dist loadfile --no-loadscope-reorder
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-live soak growth check faults hours bench conformance format state tables fingerprint lock chart monitoring pictures page-types
+.PHONY: help setup demo test coverage test-live soak growth check faults hours bench conformance format state tables fingerprint lock chart monitoring pictures page-types
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,7 +34,11 @@ demo: setup ## real Kafka, real consumers that misbehave, and the job that tells
 	$(BIN)/groupwatch demo $(ARGS)
 
 test: setup ## what needs no cluster, and the whole path once on a real one (TESTS=tests/unit for a part)
-	$(PYTEST) -m "path or not (kafka or spark or browser or growth)" $(TESTS) $(ARGS)
+	$(PYTEST) $(CORES) -m "path or not (kafka or spark or browser or growth)" $(TESTS) $(ARGS)
+
+coverage: setup ## which lines of the pure packages make test plays (half an hour)
+	$(BIN)/coverage run -m pytest -m "not (kafka or spark or browser or growth)" $(TESTS) $(ARGS)
+	$(BIN)/coverage report --show-missing --skip-covered
 
 test-live: setup ## the rest: on real brokers with a real Spark, and in a real browser (TESTS=tests/live/test_levels.py for a part)
 	$(PYTEST) -m "(kafka or spark or browser) and not path" $(TESTS) $(ARGS)

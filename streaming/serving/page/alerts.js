@@ -32,7 +32,7 @@ export function Alerts({ list, at, shared, reload, isOnGroup = false }) {
 /** @param {{alert: any, silenced: any, at: number, shared: any, reload: () => void, isOnGroup: boolean}} props */
 function AlertCard({ alert, silenced, at, shared, reload, isOnGroup }) {
   const rows = [
-    ["Who", alert.culprits.map((/** @type {any} */ one) => html`<div><bdi class="name">${who(one)}</bdi>${one.basis === "observed" ? "" : html` <span class="dim">(${printable(one.basis)})</span>`}</div>`), alert.culprits.length > 0],
+    ["Who", culprits(alert).map(([name, remark]) => html`<div><bdi class="name">${name}</bdi>${remark && html` <span class="dim">(${remark})</span>`}</div>`), alert.culprits.length > 0],
     ["Why", printable(alert.cause), alert.cause],
     ["Cost", printable(alert.cost), alert.cost],
     ["Do", html`${printable(alert.advice)} <${Runbook} url=${alert.runbook} />`, alert.advice || alert.runbook],
@@ -50,6 +50,25 @@ function AlertCard({ alert, silenced, at, shared, reload, isOnGroup }) {
       ${!isOnGroup && alert.group && html`<a class="button" href=${groupAddress(alert.cluster, alert.group)}>See what happened</a>`}
     </footer>
   </article>`;
+}
+
+/**
+ * Each client once, with a remark: a client that comes back is another member each time.
+ * @param {any} alert
+ * @returns {[string, string][]}
+ */
+function culprits(alert) {
+  /** @type {Map<string, {name: string, basis: string, members: number}>} */
+  const found = new Map();
+  for (const one of alert.culprits) {
+    const name = who(one);
+    const known = found.get(`${one.basis} ${name}`) ?? { name, basis: one.basis, members: 0 };
+    found.set(`${one.basis} ${name}`, { ...known, members: known.members + 1 });
+  }
+  return [...found.values()].map(({ name, basis, members }) => {
+    const remarks = [members > 1 ? counted(members, "member") : "", basis === "observed" ? "" : printable(basis)];
+    return [name, remarks.filter(Boolean).join(", ")];
+  });
 }
 
 /** @param {{alert: any}} props */

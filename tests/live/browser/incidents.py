@@ -1,5 +1,7 @@
 """A fleet as it may be at three in the morning."""
 
+import msgspec
+
 from alerts.alert.alert import Culprit, Severity
 from coordinator_model.kafka.states import GroupState
 from streaming.config.server import HttpConfig
@@ -73,7 +75,7 @@ def storm(world: World) -> None:
         summary="Group payments rebalanced 19 times in 8 min because of session timeouts (crash loop), "
         "mostly by payments-3 on 10.0.4.16.",
         cause="Crash loop: payments-3 on 10.0.4.16 went 10 times by session timeout and came back 9 times.",
-        culprits=(CULPRIT,),
+        culprits=(CULPRIT, msgspec.structs.replace(CULPRIT, member_id="payments-3-6f1d")),
         cost="19 rebalances; not Stable for 74 s in total, which stops 4 members each time. "
         "Without an owner: 592 partition-seconds over 8 partitions. Moved 95 partitions; 38 had to.",
         advice="Stop this client until it is fixed, and read its log just before each end: "

@@ -22,7 +22,7 @@ def opened(night: World, tab: Seen, query: str = "") -> None:
 def test_the_culprit_is_named_beside_what_to_do(night: World, tab: Seen) -> None:
     """Above the timeline, which has a lane for it with its losses."""
     opened(night, tab, "?window=15m")
-    expect(tab.page.locator(".alert")).to_contain_text("payments-3 on 10.0.4.16")
+    expect(tab.page.locator(".alert dd").first).to_have_text("payments-3 on 10.0.4.16 (2 members)")
     expect(tab.page.locator(".alert")).to_contain_text("Stop this client")
     assert "payments-3 on" in (tab.page.locator(".lane-label").first.text_content() or "")
     assert tab.page.locator(".stage > svg .lost").count() == 10

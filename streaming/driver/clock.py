@@ -177,6 +177,7 @@ class Clock:
         self._unacknowledged: list[_Sent] = []
         self._ticked = threading.Event()
         self._stopped = threading.Event()
+        self._woken = threading.Event()
         self._thread = threading.Thread(target=self._run_forever, name=f"clock-{plan.cluster}", daemon=True)
 
     def start(self) -> None:
@@ -187,9 +188,14 @@ class Clock:
         """Wait up to ``seconds`` for a clock record to be written; say whether one was."""
         return self._ticked.wait(seconds)
 
+    def wake(self) -> None:
+        """Tick now: the next batch should have a clock that asks for what the last one has made possible."""
+        self._woken.set()
+
     def stop(self) -> None:
         """Stop ticking; return when the last tick is over."""
         self._stopped.set()
+        self._woken.set()
         self._thread.join(timeout=_STOP_S)
         self._inputs.drop()
 
@@ -206,6 +212,7 @@ class Clock:
         pause_s = interval_s(self._plan.trigger_ms)
         while not self._stopped.is_set():
             began = time.monotonic()
+            self._woken.clear()
             try:
                 self.tick()
             except Exception as error:
@@ -214,7 +221,8 @@ class Clock:
                 self._error = ""
                 self._reports.clock_failed("")
             rest_s = min(pause_s, _WATCHFUL_S) if self._unacknowledged else pause_s
-            self._stopped.wait(max(0.0, rest_s - (time.monotonic() - began)))
+            if not self._stopped.is_set():
+                self._woken.wait(max(0.0, rest_s - (time.monotonic() - began)))
 
     def _failed(self, error: Exception) -> None:
         if not self._error:

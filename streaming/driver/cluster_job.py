@@ -314,7 +314,7 @@ class ClusterJob:
             events_partitions=events_partitions,
             producer=out,
             events_producer=events_out,
-            ask=Asking(began.shard_count, self._reading),
+            ask=Asking(began.shard_count, self._reading, groups=self._group_count),
             reading=self._reading,
             reports=self.progress,
             job=self.progress.state,
@@ -385,6 +385,8 @@ class ClusterJob:
 
     def _batch_done(self, reported: Iterable[int]) -> None:
         self._reading.reported(reported)
+        if self._clock is not None and self._reading.unreported:
+            self._clock.wake()  # the next portion of shards is asked before the next batch is planned
         took_s = self.progress.batch_done()
         if took_s is not None:
             self._counts.batch_took(took_s)
@@ -433,6 +435,9 @@ class ClusterJob:
     def _listing(self) -> tuple[float, Collection[str]] | None:
         asking = self._asking
         return None if asking is None else asking.listing()
+
+    def _group_count(self) -> int:
+        return 0 if self._groups is None else len(self._groups.groups())
 
     def _groups_known(self) -> Collection[str]:
         return () if self._mirror is None else self._mirror.groups().keys()

@@ -12,6 +12,9 @@ from coordinator_model.observations import CLUSTER_SHARD
 class Reading:
     """One cluster's reading; safe to use from several threads."""
 
+    batches = 0
+    """How many batches have ended."""
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._unreported: set[int] = set()
@@ -31,8 +34,9 @@ class Reading:
                 self._targets = {topic: list(ends) for topic, ends in targets.items()}
 
     def reported(self, shards: Iterable[int]) -> None:
-        """These shards have reported all their groups, and the reports are written."""
+        """A batch has ended in which these shards reported all their groups, and the reports are written."""
         with self._lock:
+            self.batches += 1
             self._unreported.difference_update(shards)
 
     def reached(self, positions: Mapping[str, list[int]]) -> None:

@@ -1,5 +1,6 @@
 """The clock records: what they say, where they go, and what is learnt from writing them."""
 
+import threading
 import time
 from collections.abc import Callable, Collection
 from typing import Any, cast
@@ -447,6 +448,36 @@ def test_the_clock_ticks_twice_a_trigger(trigger_ms: int, expected_s: float) -> 
     assert interval_s(trigger_ms) == expected_s
 
 
+class Impatient(threading.Event):
+    """An event that nobody waits for: it notes whether it had been set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[bool] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Note it."""
+        assert timeout is not None
+        self.found.append(self.is_set())
+        return self.is_set()
+
+
+def test_a_clock_that_is_woken_ticks_at_once() -> None:
+    """It does not wait for its turn: a call while it ticks is kept until then, and once only."""
+    clock = Clock.__new__(Clock)
+    clock._plan, clock._unacknowledged, clock._reports = plan(trigger_ms=60_000), [], Progress("prod")
+    clock._stopped, clock._woken = threading.Event(), Impatient()
+    woken: Any = clock._woken
+    things = [clock.wake, lambda: None, clock.wake, clock._stopped.set]
+
+    def tick() -> None:
+        things.pop(0)()
+
+    clock.tick = tick  # type: ignore[method-assign]
+    clock._run_forever()
+    assert woken.found == [True, False, True]
+
+
 def test_shards_that_owe_a_report_are_asked_until_they_give_it() -> None:
     """At the start all, then the rest again after a while, then one after another."""
     now = [0.0]
@@ -456,11 +487,10 @@ def test_shards_that_owe_a_report_are_asked_until_they_give_it() -> None:
     assert asking() == [-1, 0, 1]
     assert asking() is False
     progress.reading.reported([-1, 1])
-    progress.batch_done()
-    now[0] += 5
+    assert asking() is False  # its batch had perhaps begun before
+    progress.reading.reported([])
     assert asking() == [0]
     progress.reading.reported([0])
-    progress.batch_done()
     turns: list[object] = []
     for _ in range(4):
         now[0] += 2
@@ -468,3 +498,20 @@ def test_shards_that_owe_a_report_are_asked_until_they_give_it() -> None:
     assert turns == [[0], [1], [-1], [0]]
     now[0] += 5
     assert asking() == [1, -1]  # while no clock was written, a turn was missed
+
+
+@pytest.mark.parametrize(("groups", "second"), [(0, 17), (2_000, 33), (8_500, 20), (33_000, 17)])
+def test_the_second_portion_of_reports_is_as_large_as_groups_are_few(groups: int, second: int) -> None:
+    """The first tells how many groups a shard has; of 10,000 groups in all, two portions are enough."""
+    progress = Progress("prod")
+    progress.reading.begin(49, {})
+    known = [0]
+    asking = Asking(49, progress.reading, groups=lambda: known[0])
+    first = asking()
+    assert first == list(range(-1, 16))
+    progress.reading.reported(first)
+    known[0] = groups
+
+    told = asking()
+    assert isinstance(told, list)
+    assert (told[0], len(told)) == (16, second)

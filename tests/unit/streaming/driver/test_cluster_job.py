@@ -113,6 +113,19 @@ def _job(turns: int, run_once: Callable[[], None]) -> tuple[ClusterJob, Stopping
     return job, stopping
 
 
+def test_the_next_shards_are_asked_before_the_next_batch_is_planned() -> None:
+    """While shards owe a report, the clock ticks at the end of each batch; afterwards in its own time."""
+    job, _ = _job(0, lambda: None)
+    ticks: list[bool] = []
+    job._clock = cast("Any", SimpleNamespace(wake=lambda: ticks.append(True)))
+    job._reading.begin(1, {})
+    job._batch_done([-1])
+    assert ticks == [True]
+    job._batch_done([0])
+    job._batch_done([0])
+    assert ticks == [True]
+
+
 def test_a_query_that_keeps_dying_is_started_again_with_bounded_pauses() -> None:
     """Also if it works for minutes each time before it dies of the same batch."""
 

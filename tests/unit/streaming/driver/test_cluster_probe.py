@@ -50,6 +50,37 @@ def test_end_offsets_are_asked_for_at_once_when_all_groups_are_known() -> None:
     assert (progress.end_offsets, progress.notices) == ("known", [])
 
 
+class Awaited:
+    """An event that nobody sets; while the second wait lasts, all groups become known."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.waits = 0
+        self._progress = progress
+
+    def wait(self, _seconds: float) -> bool:
+        """Wait for nothing."""
+        self.waits += 1
+        if self.waits == 2:
+            self._progress.reading.begin(0, {"a": [0]})
+            self._progress.reading.reported([-1])
+            self._progress.reading.reached({"a": [0]})
+        return False
+
+
+def test_a_start_does_not_wait_for_the_turn_of_the_probe() -> None:
+    """The rest between two looks ends when all groups are known and only the ends of topics are missing."""
+    progress = Progress("c")
+    probe = ClusterProbe(KafkaAddress(("b:9092",)), progress, topics=tuple, found=lambda _: None)
+    stopped: Any = Awaited(progress)
+    probe._stopped = stopped
+
+    probe._rest()
+    assert stopped.waits == 2
+    progress.ends_told(whole=True)
+    probe._rest()
+    assert stopped.waits > 10
+
+
 class TopicAnswers(NamedTuple):
     """A leader's answer."""
 

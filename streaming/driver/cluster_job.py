@@ -217,9 +217,9 @@ class ClusterJob:
         notice_topics(self.plan, self.progress.notice)
         mark = self.lease.claim()
         self._evidence.start()
-        began, has_run = pipeline.load_or_capture(self._spark(), self.plan)
+        files = pipeline.folder_of(self._spark, self.plan.checkpoint)
+        began, has_run = pipeline.load_or_capture(files, self.plan)
         mark.named(began.run)
-        files = pipeline.Folder(self._spark(), self.plan.checkpoint)
         found = pipeline.find_losses(self.plan, began, files)
         with ExitStack() as clients:  # the first of them ends as well if the second finds no broker
             admin = clients.enter_context(closing(admin_client(self.plan.kafka)))
@@ -303,6 +303,7 @@ class ClusterJob:
         self._reading.begin(began.shard_count, targets_of(self.plan, admin))
         self._take_over(began, has_run, out)
         events_partitions = pipeline.partition_count(admin, self.plan.events_topic or "")
+        spark = self._started_spark()  # all before it is done while Spark starts
         quiet = self._quiet = Quiet(began.shard_count + 1)
         control = ControlWriter(out, quiet)
         clock = Clock(
@@ -359,7 +360,7 @@ class ClusterJob:
             )
         try:
             clock.await_tick(_FIRST_TICK_S)
-            running = pipeline.start_query(self._spark(), self.plan, began, events_partitions, sink)
+            running = pipeline.start_query(spark, self.plan, began, events_partitions, sink)
             try:
                 self._watch.follow(
                     running, lambda: self._watch.check_partitions(admin, began, events_partitions)
@@ -372,6 +373,16 @@ class ClusterJob:
             if asking is not None:
                 asking.stop()
             clock.stop()
+
+    def _started_spark(self) -> SparkSession:
+        """Wait for Spark.
+
+        Raises:
+            CheckpointRefusedError: Spark looks for the checkpoint elsewhere than we do.
+        """
+        spark = self._spark()
+        pipeline.refuse_misread(spark, self.plan.checkpoint)
+        return spark
 
     def _write_along(self, control: ControlWriter, older_s: float) -> set[int]:
         """Write what waits for the next clock, since it is about to be written; return for which shards."""

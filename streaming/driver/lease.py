@@ -89,7 +89,7 @@ class Lease:
         """
         if self._keeper is not None:
             return self._keeper
-        plan, folder = self._plan, pipeline.Folder(self._spark(), self._plan.checkpoint)
+        plan, folder = self._plan, pipeline.folder_of(self._spark, self._plan.checkpoint)
         outputs = (plan.transitions_topic, plan.alerts_topic)
         mine = mark_of(plan.cluster, outputs, pipeline.run_of(folder))
         places: list[MarkPlace] = [TopicMarkPlace(plan.output, plan.control_topic, mine)]

@@ -2,8 +2,6 @@
 
 from streaming.pipeline.beginning import (
     Beginning,
-    CheckpointRefusedError,
-    Folder,
     capture,
     count_shards,
     ends_of,
@@ -11,6 +9,7 @@ from streaming.pipeline.beginning import (
     partition_count,
     run_of,
 )
+from streaming.pipeline.folders import CheckpointRefusedError, Folder, folder_of, refuse_misread
 from streaming.pipeline.losses import (
     Found,
     Missed,
@@ -63,12 +62,14 @@ __all__ = [
     "ensure_topics",
     "feed_of",
     "find_losses",
+    "folder_of",
     "ids_of",
     "is_session_lost",
     "load_or_capture",
     "look_at_topics",
     "partition_count",
     "read_sources",
+    "refuse_misread",
     "run_of",
     "session_stopped",
     "settle_losses",

@@ -10,12 +10,8 @@ import logging
 import secrets
 import time
 import uuid
-from pathlib import Path
-from typing import Any
 
 import msgspec
-from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
 
 from streaming.config import ClusterPlan
 from streaming.kafka_address import KafkaAddress
@@ -26,6 +22,7 @@ from streaming.kafka_clients import (
     UnknownTopicOrPartitionError,
     admin_client,
 )
+from streaming.pipeline.folders import CheckpointRefusedError, Folder
 
 FILE = "groupwatch.json"
 FORMAT = 1
@@ -37,10 +34,6 @@ EVENTS_LOOK_BACK_MS = 600_000
 _FIXED = ("format", "cluster", "shard_count", "own_output", "offsets_topic", "events_topic")
 _CREATION_WAIT_S = 30.0
 _log = logging.getLogger(__name__)
-
-
-class CheckpointRefusedError(RuntimeError):
-    """This checkpoint no longer fits the cluster; the message says how to rebuild."""
 
 
 class Beginning(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,14 +58,13 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     """The seal of our clocks, so that other writers cannot set our time; "" in old checkpoints."""
 
 
-def load_or_capture(spark: SparkSession, plan: ClusterPlan) -> tuple[Beginning, bool]:
+def load_or_capture(folder: Folder, plan: ClusterPlan) -> tuple[Beginning, bool]:
     """Return the checkpoint's beginning, and whether any batch has been committed since.
 
     Raises:
         CheckpointRefusedError: the cluster or the configuration changed in a way no checkpoint survives.
         kafka.errors.KafkaError: the cluster does not answer.
     """
-    folder = Folder(spark, plan.checkpoint)
     text = folder.read(FILE)
     if text is not None:
         beginning = msgspec.json.decode(text, type=Beginning)
@@ -83,7 +75,7 @@ def load_or_capture(spark: SparkSession, plan: ClusterPlan) -> tuple[Beginning, 
     return beginning, False
 
 
-def run_of(folder: "Folder") -> str:
+def run_of(folder: Folder) -> str:
     """Return the run of the checkpoint in ``folder``; "" if it has none, or none that we can read."""
     try:
         return msgspec.json.decode(folder.read(FILE) or b"", type=Beginning).run
@@ -224,99 +216,3 @@ def check(beginning: Beginning, now: Beginning, checkpoint: str) -> None:
                 "new folder (or remove this one): the job takes a new snapshot of all groups and adopts "
                 "the alerts that are still open in the alerts topic"
             )
-
-
-class Folder:
-    """Small files in a folder of any Hadoop file system.
-
-    Files on a local disk are replaced by Python: Hadoop would start ten processes for each (see
-    ``docs/decisions.md``), and the mark is renewed every 3 s.
-    """
-
-    def __init__(self, spark: SparkSession, uri: str) -> None:
-        self._spark = spark
-        self._jvm = spark.sparkContext._jvm
-        self._path = self._jvm.org.apache.hadoop.fs.Path(uri)
-        self._fs = self._path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration())
-        is_local = str(self._fs.getUri().getScheme()) == "file"
-        self._local = Path(str(self._path.toUri().getPath())).absolute() if is_local else None
-
-    def read(self, name: str) -> bytes | None:
-        """Return the content of ``name``, None if there is no such file."""
-        path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
-        if not self._fs.exists(path):
-            return None
-        stream = self._fs.open(path)
-        try:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-        finally:
-            stream.close()
-
-    def has_files(self, name: str) -> bool:
-        """Say whether there is a sub-folder ``name`` with something in it."""
-        path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
-        return bool(self._fs.exists(path)) and len(self._fs.listStatus(path)) > 0
-
-    def replace(self, name: str, content: bytes) -> None:
-        """Write ``name``, new or existing; in one step where the file system can."""
-        if self._local is not None:
-            replace_locally(self._local, name, content)
-            return
-        path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
-        beside = self._jvm.org.apache.hadoop.fs.Path(self._path, f".{name}.tmp")
-        self._create(beside, content)
-        if not self._fs.rename(beside, path):  # HDFS renames to nothing that exists
-            self._rename_over(beside, path, content)
-
-    def _rename_over(self, source: Any, target: Any, content: bytes) -> None:
-        hadoop, gateway = self._jvm.org.apache.hadoop.fs, self._spark.sparkContext._gateway
-        configuration = self._spark.sparkContext._jsc.hadoopConfiguration()
-        try:
-            options = gateway.new_array(hadoop.Options.Rename, 1)
-            options[0] = hadoop.Options.Rename.OVERWRITE
-            hadoop.FileContext.getFileContext(target.toUri(), configuration).rename(source, target, options)
-        except (Py4JError, TypeError) as error:  # not every file system has both interfaces
-            _log.debug("renaming over %s: %s", target, error)
-            self._create(target, content)
-            self._fs.delete(source, False)
-
-    def delete(self, name: str) -> None:
-        """Remove ``name`` if it exists; a folder with its content."""
-        self._fs.delete(self._jvm.org.apache.hadoop.fs.Path(self._path, name), True)
-
-    def names(self, name: str) -> list[str]:
-        """Return the names in the sub-folder ``name``; none if it does not exist."""
-        path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
-        if not self._fs.exists(path):
-            return []
-        return [str(status.getPath().getName()) for status in self._fs.listStatus(path)]
-
-    def _create(self, path: Any, content: bytes) -> None:
-        stream = self._fs.create(path, True)
-        try:
-            stream.write(bytearray(content))
-        finally:
-            stream.close()
-
-    def write(self, name: str, content: bytes) -> None:
-        """Write ``name`` in one step, which a rename completes."""
-        path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
-        beside = self._jvm.org.apache.hadoop.fs.Path(self._path, f".{name}.tmp")
-        self._create(beside, content)
-        self._fs.rename(beside, path)
-
-
-def replace_locally(folder: Path, name: str, content: bytes) -> None:
-    """Write ``name``, new or existing, in one step, so that Hadoop reads the same.
-
-    Hadoop's checksum of what stood there goes first: it would refuse the new content.
-
-    Raises:
-        OSError: the disk cannot be written.
-    """
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.tmp")
-    beside.write_bytes(content)
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
-    beside.replace(path)

@@ -20,7 +20,8 @@ import msgspec
 from streaming.config import ClusterPlan
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import KafkaAdminClient, OffsetSpec, TopicPartition, admin_client
-from streaming.pipeline.beginning import FILE, Beginning, CheckpointRefusedError
+from streaming.pipeline.beginning import FILE, Beginning
+from streaming.pipeline.folders import CheckpointRefusedError
 
 Positions = Mapping[str, Mapping[int, int]]
 """Topic -> partition -> next offset."""

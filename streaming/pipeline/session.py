@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from streaming.jars import JarError, brings_connector, ensure_jars, given_to_jvm, is_submitted
 from streaming.pipeline import executors
-from streaming.pipeline.beginning import CheckpointRefusedError
+from streaming.pipeline.folders import CheckpointRefusedError
 
 _STORE = "spark.sql.streaming.stateStore"
 

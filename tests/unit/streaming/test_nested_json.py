@@ -22,7 +22,8 @@ from streaming.driver.evidence.journal import newest
 from streaming.kafka_clients.clients import ClientCredentials
 from streaming.notify.direct_alerts import DirectAlerts
 from streaming.notify.watching import of_records
-from streaming.pipeline.beginning import Folder, run_of
+from streaming.pipeline.beginning import run_of
+from streaming.pipeline.folders import LocalFolder
 from streaming.replay.described_records import describe_lines
 from streaming.serving import explaining
 from streaming.serving.explaining import ExplainError, explain_by_url
@@ -87,7 +88,7 @@ def test_a_token_endpoint_that_answers_it_has_no_token(value: bytes, monkeypatch
     assert len(str(raised.value)) < 200
 
 
-class Checkpoint(Folder):
+class Checkpoint(LocalFolder):
     """A checkpoint with one damaged file."""
 
     def __init__(self, content: bytes) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from streaming.kafka_address import KafkaAddress
 from streaming.pipeline import losses
-from streaming.pipeline.beginning import FILE, Beginning, CheckpointRefusedError
+from streaming.pipeline.beginning import FILE, Beginning
+from streaming.pipeline.folders import CheckpointRefusedError
 from streaming.pipeline.losses import Log, Missed, TopicNow, find_losses, judge, settle_losses, went_back
 from tests.unit.streaming.made_plans import plan
 

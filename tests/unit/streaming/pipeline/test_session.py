@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import streaming
 from streaming.jars import JarError
 from streaming.pipeline import session
-from streaming.pipeline.beginning import CheckpointRefusedError
+from streaming.pipeline.folders import CheckpointRefusedError
 
 OLD_READER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 REMOTE = {"spark.master": "spark://127.0.0.2:7077"}

@@ -8,7 +8,8 @@ import pytest
 from streaming.config.config import parse_config
 from streaming.config.plan import folder_of, plan_of
 from streaming.kafka_address import KafkaAddress
-from streaming.pipeline.beginning import Beginning, CheckpointRefusedError, check
+from streaming.pipeline.beginning import Beginning, check
+from streaming.pipeline.folders import CheckpointRefusedError
 from streaming.pipeline.sources import EARLIEST, READ_OPTIONS, assignments
 from streaming.pipeline.topics import specs
 from tests.unit.streaming.made_plans import plan

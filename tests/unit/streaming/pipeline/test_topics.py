@@ -6,7 +6,8 @@ import pytest
 from kafka.errors import InvalidReplicationFactorError, TopicAlreadyExistsError, TopicAuthorizationFailedError
 
 from streaming.pipeline import beginning
-from streaming.pipeline.beginning import CheckpointRefusedError, count_shards
+from streaming.pipeline.beginning import count_shards
+from streaming.pipeline.folders import CheckpointRefusedError
 from streaming.pipeline.topics import TopicsRefusedError, create_missing, faults, specs
 from tests.unit.streaming.made_plans import plan
 

@@ -4,18 +4,21 @@
 each test asks one thing of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from streaming.config.config import load_config
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import admin_client, producer
+from streaming.notify.direct_alerts import history_file
 from tests.live.support import comparing
-from tests.live.support.members import Member
+from tests.live.support.members import SESSION_MS, Member
 from tests.live.support.stage import (
     Job,
     Page,
@@ -41,6 +44,32 @@ def _told(page: Page) -> tuple[str, str, str]:
     return page.labels["alertname"], page.labels["group"], page.status
 
 
+def _lane(told: dict[str, Any]) -> dict[str, Any]:
+    """Return the life of the member that died; it has not ended if none is kept."""
+    lanes = [one for one in told["members"] if one["client_id"] == VICTIM]
+    return lanes[0] if lanes else {"left_at_ms": -1}
+
+
+def _has_ended(told: dict[str, Any]) -> bool:
+    """Say whether the incident's rebalance is over, its victim's life, and lag was sampled."""
+    is_settled = bool(told["rebalances"]) and told["rebalances"][-1]["ended_at_ms"] > 0
+    return is_settled and bool(told["lag"]) and _lane(told)["left_at_ms"] > 0
+
+
+def _moves(told: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Return when each rebalance began and ended, where it led, and who began it."""
+    names = ("started_at_ms", "joined_at_ms", "ended_at_ms", "state", "generation")
+    return [
+        (*(one[name] for name in names), one["cause"]["kind"], one["cause"]["member_id"])
+        for one in told["rebalances"]
+    ]
+
+
+def _causes(told: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return cause and culprit of each rebalance."""
+    return [(one["cause"]["kind"], one["cause"]["client_id"]) for one in told["rebalances"]]
+
+
 @dataclass
 class Life:
     """What was seen of it."""
@@ -60,6 +89,10 @@ class Life:
     """All that the broker knows in the end."""
     metrics: str = ""
     page: str = ""
+    before: dict[str, Any] = field(default_factory=dict)
+    """The history of the group whose member died, while the first process ran."""
+    rebuilt: dict[str, Any] = field(default_factory=dict)
+    """The same in the next process, which found no file."""
     exit_code: int = -1
 
 
@@ -91,7 +124,7 @@ class Play:
         await_that(there, f"{group} is Stable with {count}")
 
     def live(self) -> Life:
-        """Play it: a member dies and is paged for, the job dies and goes on, a group ends, another comes."""
+        """Play it: a member dies and is paged for, the job dies with its history, a group ends."""
         life, job = Life(), self.job
         self.joins(BEFORE, "old-hand", 1)
         job.start()
@@ -103,7 +136,9 @@ class Play:
         victim.crash()
         await_that(lambda: TIMEOUT in [_told(page) for page in list(self.pager.pages)], "somebody is paged")
         self.await_members(GROUP, 1)
+        life.before = self._history(_has_ended)
         job.kill()
+        self._lose_history()
         leaving.close()
         await_that(lambda: states_of(self.admin, [GROUP]).get(GROUP) == "Empty", "the group is Empty")
         job.start()
@@ -147,8 +182,31 @@ class Play:
         answer = self.job.get("/healthz")
         life.health = 0 if answer is None else answer.status_code
         life.garbage, life.groups = self._garbage(), group_ids(self.kafka.address)
+        first = life.before["rebalances"][0]["started_at_ms"]
+        life.rebuilt = self._history(
+            lambda told: first in [one["started_at_ms"] for one in told["rebalances"]]
+        )
         life.pages = list(self.pager.pages)
         life.lines = self.kafka.log_files(1)[0].read_text(errors="replace").splitlines()
+
+    def _history(self, is_there: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        """Return what is kept of the group, once all that is waited for is there."""
+        found: dict[str, Any] = {}
+
+        def is_kept() -> bool:
+            answer = self.job.get(f"/api/v1/groups/live/{quote(GROUP, safe='')}/history")
+            found.update({} if answer is None else answer.json())
+            return found.get("problem") == "" and bool(is_there(found))
+
+        await_that(is_kept, "the history is kept")
+        return found
+
+    def _lose_history(self) -> None:
+        kept = history_file(load_config(self.job.config))
+        found = list(kept.parent.glob(f"{kept.name}*"))
+        assert kept in found
+        for one in found:
+            one.unlink()
 
     def end(self) -> None:
         """End every process."""
@@ -217,6 +275,32 @@ def test_the_monitor_is_no_group_of_a_user(life: Life) -> None:
     assert life.groups >= users
     assert all(name.startswith("groupwatch-") for name in life.groups - users)
     assert life.states.keys() == users
+
+
+def test_history_has_what_happened(life: Life) -> None:
+    """The rebalances with their culprits, the life of the member that died, lag, and what fired."""
+    told = life.before
+    assert _causes(told)[-1] == ("session_timeout", VICTIM)
+    assert ("member_joined", VICTIM) in _causes(told)
+    lane = _lane(told)
+    assert (lane["end_cause"], lane["session_timeout_ms"]) == ("session_timeout", SESSION_MS)
+    assert lane["left_at_ms"] > lane["joined_at_ms"] > 0
+    (steady,) = [one for one in told["members"] if one["left_at_ms"] < 0]
+    assert (steady["client_id"], steady["heartbeats_known"]) == ("steady", True)
+    assert {one["records"] for one in told["lag"]} >= {0}
+    assert "SessionTimeout" in [one["name"] for one in told["alerts"]]
+
+
+def test_a_history_that_is_lost_is_rebuilt_from_the_topics(life: Life) -> None:
+    """Rebalances with their culprits, and alerts; of lag and heartbeats a gap is left."""
+    told, before = life.rebuilt, life.before
+    assert _moves(told)[: len(_moves(before))] == _moves(before)
+    assert told["states"][-1]["state"] == "Empty"
+    assert {one["id"] for one in told["alerts"]} >= {one["id"] for one in before["alerts"]}
+    assert (_lane(told)["end_cause"], _lane(told)["session_timeout_ms"]) == ("session_timeout", -1)
+    (gap,) = [one for one in told["gaps"] if one[0] <= _lane(before)["joined_at_ms"]]
+    assert gap[1] > _lane(before)["left_at_ms"]
+    assert all(one["at_ms"] >= gap[1] for one in told["lag"])
 
 
 def test_page_and_metrics_show_it(life: Life) -> None:

@@ -1,6 +1,7 @@
 """The story of one group, in words and as figures."""
 
 from alerts.story.costs import Spent
+from alerts.story.episodes import moves_of, refined
 from alerts.story.figures import RebalanceSpan, StateSpan, Timeline, timeline
 from alerts.story.narrative import Explanation, Present, explain
 from alerts.story.text import as_text
@@ -15,6 +16,8 @@ __all__ = [
     "Timeline",
     "as_text",
     "explain",
+    "moves_of",
+    "refined",
     "timeline",
     "transition_refusal",
 ]

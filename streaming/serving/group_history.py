@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from alerts.alert import Alert
-from alerts.story import StateSpan, timeline
+from alerts.story import StateSpan, moves_of, refined, timeline
 from coordinator_model.kafka import GroupState
 from coordinator_model.shard import GroupReport
 from coordinator_model.state import Basis
@@ -51,11 +51,29 @@ def history_of(
     detail = view.group(cluster, group)
     kept = past(cluster, group, from_ms, to_ms) if past else Past(problem=NOT_KEPT)
     known = view.alerts(status="", cluster=cluster, group=group, limit=_ALERTS_MAX).alerts
+    return history_from(
+        kept, detail, known, cluster=cluster, group=group, from_ms=from_ms, to_ms=to_ms, now_ms=now_ms
+    )
+
+
+def history_from(
+    kept: Past,
+    detail: GroupDetail | None,
+    known: Sequence[Alert],
+    *,
+    cluster: str,
+    group: str,
+    from_ms: int,
+    to_ms: int,
+    now_ms: int,
+) -> GroupHistory | None:
+    """Return a group's history out of what was kept and what is known now; None if there is neither."""
     alerts = _newest([*kept.alerts, *known], from_ms, to_ms)
     transitions = [*kept.transitions, *(detail.transitions if detail else ())]
     if detail is None and not transitions and not alerts and not kept.lanes:
         return None
-    told = timeline(group, transitions, alerts, from_ms=from_ms, to_ms=to_ms, now_ms=now_ms)
+    moves = refined(moves_of(transitions, group), alerts)
+    told = timeline(group, moves, alerts, from_ms=from_ms, to_ms=to_ms, now_ms=now_ms)
     return GroupHistory(
         cluster=cluster,
         group=group,
@@ -68,7 +86,7 @@ def history_of(
         states=_states(told.states, detail),
         rebalances=told.rebalances,
         members=member_lanes(
-            kept.lanes, transitions, detail.report if detail else None, from_ms=from_ms, to_ms=to_ms
+            kept.lanes, moves, detail.report if detail else None, from_ms=from_ms, to_ms=to_ms
         ),
         owners=_owners(kept, detail),
         alerts=alerts,

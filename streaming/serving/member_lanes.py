@@ -62,6 +62,8 @@ def _told(transitions: Iterable[Transition]) -> dict[str, _Told]:
             continue
         if cause.kind is CauseKind.MEMBER_JOINED:
             found[name] = _Told(cause, one.at_ms, -1, "")
+        elif cause.kind is CauseKind.ALL_MEMBERS_LEFT and before.left_ms >= 0:
+            continue  # the group is Empty because of the departure that is known already
         elif cause.kind in DEPARTURES:
             found[name] = _Told(cause, before.joined_ms, one.at_ms, str(cause.kind))
     return found

@@ -117,6 +117,19 @@ def test_a_member_between_two_reports_is_known_by_its_transitions(view: FedView,
     assert not lane.heartbeats_known
 
 
+def test_the_last_member_that_was_lost_did_not_just_leave(view: FedView, rows: "Rows") -> None:
+    """The group is Empty a moment later because of it, which is no second departure."""
+    who = {"member_id": "m-7", "client_id": "app-7", "client_host": "/10.0.0.7"}
+    moves = [
+        (GroupState.PREPARING_REBALANCE, CauseKind.SESSION_TIMEOUT, NOW_MS - 5_000),
+        (GroupState.EMPTY, CauseKind.ALL_MEMBERS_LEFT, NOW_MS - 4_000),
+    ]
+    told = [rows.transition(state, at_ms, cause=Cause(kind=kind, **who)) for state, kind, at_ms in moves]
+    view.apply("eu", [rows.report("g"), *told])
+    lane = next(one for one in asked(view).members if one.member_id == "m-7")
+    assert (lane.left_at_ms, lane.end_cause) == (NOW_MS - 5_000, "session_timeout")
+
+
 def test_heartbeats_grow_to_the_newest_one(view: FedView, rows: "Rows") -> None:
     """The store writes down where a stretch broke; the report has its present end."""
     beats = ((NOW_MS - 90_000, NOW_MS - 60_000), (NOW_MS - 30_000, NOW_MS - 20_000))

@@ -23,6 +23,7 @@ import typer
 if TYPE_CHECKING:
     from streaming.config import Config
     from streaming.replay import Skipped
+    from streaming.serving.one_file import Captured
 
 FAILED = 1
 BAD_USAGE = 2
@@ -35,6 +36,15 @@ _ANYWHERE = {"--debug": 1, "--log-level": 2, "--log-format": 2}
 
 _ConfigOption = Annotated[
     Path, typer.Option("--config", exists=True, dir_okay=False, readable=True, help="The configuration file.")
+]
+_HtmlOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--html",
+        dir_okay=False,
+        writable=True,
+        help="Write the page of the group as one HTML file, and print no story.",
+    ),
 ]
 
 
@@ -200,11 +210,17 @@ def replay(
         str | None, typer.Option(help="Time zone of log lines; else the configuration's, or UTC.")
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Print each group's story in words.")] = False,
-    group: Annotated[str | None, typer.Option(help="With --explain: print this group only.")] = None,
+    group: Annotated[
+        str | None, typer.Option(help="With --explain or --html: tell of this group only.")
+    ] = None,
+    html: _HtmlOption = None,
 ) -> int:
     """Analyse log files or captured rows after an incident, without Spark or Kafka."""
-    if group is not None and not explain:
-        raise CommandError("--group needs --explain", BAD_USAGE)
+    if group is not None and not explain and html is None:
+        raise CommandError("--group needs --explain or --html", BAD_USAGE)
+    if html is not None and (as_json or alerts or explain):
+        raise CommandError("--html takes the place of --json, --alerts and --explain", BAD_USAGE)
+    _refuse_folder_of(html)
     settings, zone = _replay_settings(config, timezone)
     if _is_debug():
         _set_up_log()  # by which rule each inferred transition was inferred
@@ -213,6 +229,15 @@ def replay(
     from streaming.replay import replay as play
 
     skipped = replay_files.Skipped()
+    if html is not None:
+        from streaming.serving import one_file
+
+        captured = one_file.captured_replay(
+            files, config_rules=settings, timezone=zone, group=group, skipped=skipped
+        )
+        _write_html(captured, html)
+        print(f"groupwatch: {skipped.sentence()}", file=sys.stderr)  # noqa: T201 - a command's own words
+        return 0
     happened = play(files, config_rules=settings, timezone=zone, skipped=skipped)
     if explain:
         _explain_replay(list(happened), group, skipped, as_json=as_json)
@@ -242,6 +267,7 @@ def explain(
     ] = None,
     url: Annotated[str | None, typer.Option(help="Ask this running groupwatch: http://host:port")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    html: _HtmlOption = None,
 ) -> int:
     """Tell what happened to a group, who or what caused it, what it cost and what to do."""
     from alerts.delivery import wall_clock_ms
@@ -249,6 +275,9 @@ def explain(
 
     if (config is None) == (url is None):
         raise CommandError("give either --config FILE or --url http://host:port", BAD_USAGE)
+    if html is not None and as_json:
+        raise CommandError("--html takes the place of --json", BAD_USAGE)
+    _refuse_folder_of(html)
     now_ms = wall_clock_ms()
     try:
         since_ms = serving.parse_since(since, now_ms)
@@ -260,11 +289,42 @@ def explain(
         if chosen is None:
             known = ", ".join(one.name for one in loaded.clusters)
             raise CommandError(f"{config} has no cluster {cluster!r}; it has {known}", BAD_USAGE)
+        if html is not None:
+            from streaming.serving import one_file
+
+            _write_html(
+                one_file.captured_by_config(loaded, chosen, group, since_ms=since_ms, now_ms=now_ms), html
+            )
+            return 0
         told = serving.explain_by_config(loaded, chosen, group, since_ms=since_ms, now_ms=now_ms)
+    elif html is not None:
+        from streaming.serving import one_file
+
+        _write_html(
+            one_file.captured_by_url(str(url), cluster, group, since_ms=since_ms, now_ms=now_ms), html
+        )
+        return 0
     else:
         told = serving.explain_by_url(str(url), cluster, group, since_ms)
     serving.print_explanations([told], as_json=as_json)
     return 0
+
+
+def _refuse_folder_of(html: Path | None) -> None:
+    """Say at once, and not after a long replay, that a file cannot be written."""
+    if html is not None and not html.parent.is_dir():
+        raise CommandError(f"--html: there is no folder {html.parent}", BAD_USAGE)
+
+
+def _write_html(captured: "Captured", path: Path) -> None:
+    from streaming.serving import one_file
+
+    path.write_bytes(one_file.document(captured))
+    count = len(captured.groups)
+    told = "1 group" if count == 1 else f"{count} groups"
+    left = f", {captured.left_out} more left out" if captured.left_out else ""
+    sentence = f"groupwatch: wrote {told} to {path}{left}; a browser opens it from disk"
+    print(sentence, file=sys.stderr)  # noqa: T201 - a command's own words
 
 
 def _replay_settings(config: Path | None, timezone: str | None) -> tuple[bytes | None, str]:

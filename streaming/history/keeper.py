@@ -152,6 +152,8 @@ class Keeper:
         self._filling.stop()
         if self._thread.ident is not None:
             self._thread.join(timeout=5)
+        elif self._file is not None:
+            self._file.close()
 
     def _run(self) -> None:
         looked = 0

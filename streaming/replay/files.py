@@ -85,8 +85,10 @@ class Skipped:
     """Lines that carried information."""
     silent: dict[str, int] = field(default_factory=dict)
     """Lines that were understood but do not concern groups, by kind: of other loggers, of stack traces."""
+    first_ms: int = -1
+    """Time of the first line that was read …"""
     last_ms: int = -1
-    """Time of the newest line that was read."""
+    """… and of the newest."""
     reports: dict[str, GroupReport] = field(default_factory=dict)
     """Each group's final report."""
 

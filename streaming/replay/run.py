@@ -10,9 +10,9 @@ whose ``server.log`` lies beside it).
 """
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,7 +22,7 @@ from coordinator_model import capture
 from coordinator_model.decoding import DecodeError, observe
 from coordinator_model.kafka import shard_of
 from coordinator_model.observations import CLUSTER_SHARD, Counted, OffsetsCommitted, Seen, Source
-from coordinator_model.shard import Judge
+from coordinator_model.shard import GroupReport, Judge
 from coordinator_model.state import Transition
 from streaming.decoders import CLOCK_KEY, decode_rows
 from streaming.replay.captured_ends import CapturedEnds
@@ -32,6 +32,20 @@ CLUSTER = "replay"
 CHUNK = 2_000
 """Lines between two readings of the clock."""
 CHUNK_MS = 60_000
+WATCHED_CHUNK_MS = 10_000
+"""The same where somebody watches: as often as the job looks at its groups for the history."""
+
+
+class Passed(NamedTuple):
+    """What one stretch of a capture told."""
+
+    at_ms: int
+    """Its end."""
+    happened: list[Transition | Alert]
+    reports: list[GroupReport]
+    """Of the groups that changed."""
+    ends: dict[str, dict[int, tuple[int, int]]]
+    """Topic -> partition -> (end offset, epoch ms), as far as captured in it."""
 
 
 def replay(
@@ -42,6 +56,7 @@ def replay(
     judge: Judge | None = None,
     skipped: Skipped | None = None,
     strict: bool = False,
+    watch: Callable[[Passed], None] | None = None,
 ) -> Iterator[Transition | Alert]:
     """Yield the transitions and alerts that follow from the files, in order of time.
 
@@ -52,6 +67,7 @@ def replay(
         judge: the rules; the built-in ones by default.
         skipped: counts what could not be read.
         strict: raise where our own code fails, for tests.
+        watch: takes what each stretch of ten seconds told.
 
     Raises:
         ReplayError: a file is missing or damaged, or holds nothing that groupwatch can read.
@@ -66,7 +82,7 @@ def replay(
         offsets=material.has_offsets,
         strict=strict,
     )
-    yield from _Feeding(material, mirror, timezone, skipped or Skipped()).run()
+    yield from _Feeding(material, mirror, timezone, skipped or Skipped(), watch).run()
 
 
 def _settings(config_rules: bytes | None, material: Material) -> bytes:
@@ -79,11 +95,19 @@ def _settings(config_rules: bytes | None, material: Material) -> bytes:
 class _Feeding:
     """Feeds merged lines to a mirror, chunk by chunk."""
 
-    def __init__(self, material: Material, mirror: capture.Mirror, timezone: str, skipped: Skipped) -> None:
+    def __init__(
+        self,
+        material: Material,
+        mirror: capture.Mirror,
+        timezone: str,
+        skipped: Skipped,
+        watch: Callable[[Passed], None] | None,
+    ) -> None:
         self._files = material.files
         self._mirror = mirror
         self._timezone = timezone
         self._skipped = skipped
+        self._watch = watch
         self._shard_count = len(mirror.shards) - 1
         self._offset = 0
         self._last_ms = -1
@@ -91,6 +115,7 @@ class _Feeding:
         self._clock_ms = -1
         """Newest clock row."""
         self._ends = CapturedEnds(self._shard_count)
+        self._new_ends: dict[str, dict[int, tuple[int, int]]] = {}
 
     def run(self) -> Iterator[Transition | Alert]:
         files = enumerate(self._files)
@@ -98,12 +123,24 @@ class _Feeding:
             *(timed_lines(one, index, self._timezone, self._skipped) for index, one in files),
             key=lambda line: line.at_ms,
         )
-        for chunk in _chunks(merged):
+        for chunk in _chunks(merged, CHUNK_MS if self._watch is None else WATCHED_CHUNK_MS):
+            if self._skipped.first_ms < 0:
+                self._skipped.first_ms = chunk[0].at_ms
             self._feed(chunk)
-            yield from self._mirror.advance(max(self._last_ms, self._clock_ms))
+            at_ms = max(self._last_ms, self._clock_ms)
+            yield from self._passed(self._mirror.advance(at_ms), at_ms)
         self._skipped.last_ms = max(self._last_ms, self._clock_ms)
-        yield from self._mirror.finish(self._skipped.last_ms)
-        self._skipped.reports = self._mirror.reports
+        yield from self._passed(self._mirror.finish(self._skipped.last_ms), self._skipped.last_ms)
+
+    def _passed(self, outputs: Iterator[Transition | Alert], at_ms: int) -> list[Transition | Alert]:
+        """Return what happened in one stretch, after whoever watches has seen it."""
+        happened = list(outputs)
+        reports, self._mirror.reports = self._mirror.reports, {}
+        ends, self._new_ends = self._new_ends, {}
+        self._skipped.reports.update(reports)
+        if self._watch is not None:
+            self._watch(Passed(at_ms, happened, list(reports.values()), ends))
+        return happened
 
     def _feed(self, chunk: list[TimedLine]) -> None:
         rows: list[tuple[int, int, int, bytes | None, bytes | None]] = []
@@ -118,6 +155,7 @@ class _Feeding:
                 self._feed_record(row)
             elif isinstance(row, capture.EndOffsetRow):
                 self._mirror.feed(self._ends.captured(row, self._offset))
+                self._new_ends.setdefault(row.topic, {})[row.partition] = (row.offset, row.timestamp_ms)
             elif isinstance(row, capture.LogRow):
                 rows.append(_line(line, self._offset, row.broker, row.text.encode(), row.timestamp_ms))
             elif isinstance(row, bytes):
@@ -163,11 +201,11 @@ def _line(
     return line.file, offset, at_ms, key, value
 
 
-def _chunks(lines: Iterator[TimedLine]) -> Iterator[list[TimedLine]]:
+def _chunks(lines: Iterator[TimedLine], most_ms: int) -> Iterator[list[TimedLine]]:
     """Cut at a number of lines, after a period of time, and after a clock row."""
     chunk: list[TimedLine] = []
     for line in lines:
-        if chunk and (len(chunk) >= CHUNK or line.at_ms - chunk[0].at_ms > CHUNK_MS):
+        if chunk and (len(chunk) >= CHUNK or line.at_ms - chunk[0].at_ms > most_ms):
             yield chunk
             chunk = []
         chunk.append(line)

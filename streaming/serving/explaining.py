@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -34,6 +35,8 @@ _EPOCH_DIGITS = re.compile(r"[0-9]{10,16}")
 _FOLDED = frozenset({".", ".."})
 _SINCE_MAX = 64
 """Longest time or span in characters; numbers of hundreds of digits are slow to read."""
+
+_Answer = TypeVar("_Answer")
 
 
 class ExplainError(Exception):
@@ -130,8 +133,16 @@ def explain_by_url(url: str, cluster: str, group: str, since_ms: int) -> Explana
     Raises:
         ExplainError: it does not answer, or knows no such group.
     """
-    job = JobAddress(url)
-    path = _path(cluster, group, "/explain", {"since": str(since_ms)})
+    path = group_path(cluster, group, "/explain", {"since": str(since_ms)})
+    return answer_of(JobAddress(url), path, Explanation)
+
+
+def answer_of(job: JobAddress, path: str, kind: type[_Answer]) -> _Answer:
+    """Return a running groupwatch's answer.
+
+    Raises:
+        ExplainError: it does not answer, or refuses; the message is its word.
+    """
     try:
         answer = ask(job, path, timeout_s=_HTTP_TIMEOUT_S)
     except TROUBLE as error:
@@ -140,7 +151,7 @@ def explain_by_url(url: str, cluster: str, group: str, since_ms: int) -> Explana
         ) from error
     try:
         if answer.status_code == 200:
-            return msgspec.json.decode(answer.content, type=Explanation)
+            return msgspec.json.decode(answer.content, type=kind)
         problem = msgspec.json.decode(answer.content, type=Problem).error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise ExplainError(
@@ -157,16 +168,42 @@ def explain_by_config(
     Raises:
         ExplainError: Kafka does not answer, or neither knows the group.
     """
-    plan = plan_of(config, cluster)
+    known = known_by_config(config, cluster, group, since_ms)
+    return explain_known(config, cluster.name, group, known, since_ms=since_ms, now_ms=now_ms)
+
+
+class Known(NamedTuple):
+    """What the topics remember of a group, and what the running job knows."""
+
+    past: History
+    detail: GroupDetail | None
+    note: str
+    """Why the job says nothing; "": it does, or it knows no such group."""
+
+
+def known_by_config(config: Config, cluster: ClusterConfig, group: str, since_ms: int) -> Known:
+    """Read the topics, and ask the running job.
+
+    Raises:
+        ExplainError: Kafka does not answer, or neither knows the group.
+    """
     try:
-        past = read_history(plan, group, since_ms, READ_S)
+        past = read_history(plan_of(config, cluster), group, since_ms, READ_S)
     except KafkaError as error:
         raise ExplainError(f"the topics of {cluster.name} cannot be read: {error}") from error
     detail, note = _ask_detail(job_of(config), cluster.name, group)
     if detail is None and not past.transitions and not past.alerts:
         raise ExplainError(f"{no_group(group, cluster.name)}{f' {note}' if note else ''}")
+    return Known(past, detail, note)
+
+
+def explain_known(
+    config: Config, cluster: str, group: str, known: Known, *, since_ms: int, now_ms: int
+) -> Explanation:
+    """Return the story of what is known."""
+    past, detail, note = known
     return explain(
-        cluster.name,
+        cluster,
         group,
         [*past.transitions, *(detail.transitions if detail else ())],
         [*past.alerts, *(detail.alerts if detail else ())],
@@ -193,9 +230,8 @@ def no_group(group: str, cluster: str) -> str:
 
 def _ask_detail(job: JobAddress, cluster: str, group: str) -> tuple[GroupDetail | None, str]:
     """Return the running job's facts about the group, or why there are none ("": it knows no such group)."""
-    path = _path(cluster, group)
     try:
-        answer = ask(job, path, timeout_s=3.0)
+        answer = ask(job, group_path(cluster, group), timeout_s=3.0)
         if answer.status_code == 404:
             return None, ""
         if answer.status_code in (401, 403):
@@ -211,7 +247,7 @@ def _ask_detail(job: JobAddress, cluster: str, group: str) -> tuple[GroupDetail 
         )
 
 
-def _path(cluster: str, group: str, what: str = "", query: Mapping[str, str] | None = None) -> str:
+def group_path(cluster: str, group: str, what: str = "", query: Mapping[str, str] | None = None) -> str:
     """Return the address of a group's facts; clients and proxies fold ``.`` and ``..`` in paths."""
     named, path = dict(query or {}), f"/api/v1/groups/{quote(cluster, safe='')}/{quote(group, safe='')}{what}"
     if {cluster, group} & _FOLDED:
@@ -236,10 +272,7 @@ def explain_replay(
     Raises:
         ExplainError: there is no such group in it.
     """
-    groups = list(dict.fromkeys(one.group for one in happened if one.group))
-    if group is not None and group not in groups:
-        known = f"; there are {', '.join(sorted(groups)[:10])}" if groups else ""
-        raise ExplainError(f"there is no group {group!r} in what was replayed{known}.")
+    groups = replayed_groups(happened, group)
     moves = [one for one in happened if isinstance(one, Transition)]
     alerts = [one for one in happened if isinstance(one, Alert)]
     until_ms = max([last_ms, *(one.at_ms for one in moves)])
@@ -253,8 +286,23 @@ def explain_replay(
             until_ms=until_ms,
             present=Present(reread=_reread(reports.get(name))),
         )
-        for name in ([group] if group is not None else groups)
+        for name in groups
     ]
+
+
+def replayed_groups(happened: Sequence[Transition | Alert], group: str | None) -> list[str]:
+    """Return the groups in replayed material, or the one that is asked for.
+
+    Raises:
+        ExplainError: there is no such group in it.
+    """
+    groups = list(dict.fromkeys(one.group for one in happened if one.group))
+    if group is None:
+        return groups
+    if group not in groups:
+        known = f"; there are {', '.join(sorted(groups)[:10])}" if groups else ""
+        raise ExplainError(f"there is no group {group!r} in what was replayed{known}.")
+    return [group]
 
 
 def print_explanations(told: Sequence[Explanation], *, as_json: bool) -> None:

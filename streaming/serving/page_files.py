@@ -6,6 +6,7 @@ Every address in the shell is relative: the page works behind a proxy that adds 
 
 import hashlib
 import mimetypes
+import re
 from collections.abc import Callable
 from importlib.abc import Traversable
 from importlib.resources import files
@@ -25,6 +26,8 @@ HEADERS = {
 PATH = "/page"
 _FOR_EVER = "private, max-age=31536000, immutable"
 _SHELL = "index.html"
+_CAPTURED = "captured/"
+"""Modules of a file of its own, which no server's page loads."""
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".json": "application/json"}
 
 
@@ -43,9 +46,23 @@ class PageFiles:
         """Return a file's path below the server's root, without a slash in front."""
         return f"{PATH[1:]}/{self.digest}/{name}"
 
+    def text(self, name: str) -> str:
+        """Return a file's text.
+
+        Raises:
+            KeyError: there is no such file.
+        """
+        return self._files[name].decode()
+
+    def styles(self) -> list[str]:
+        """Return the names of the style sheets, in the order in which they hold."""
+        return re.findall(r'href="{{files}}/(style/[^"]+)"', self._shell)
+
     def shell(self, up: str) -> str:
         """Return the HTML for an address from which ``up`` ("../../") leads to the server's root."""
-        modules = sorted(name for name in self._files if name.endswith(".js"))
+        modules = sorted(
+            name for name in self._files if name.endswith(".js") and not name.startswith(_CAPTURED)
+        )
         preload = "\n".join(f'<link rel="modulepreload" href="{up}{self.address(one)}">' for one in modules)
         folder = f"{up}{PATH[1:]}/{self.digest}"
         return self._shell.replace("<!--preload-->", preload).replace("{{files}}", folder)

@@ -1,7 +1,7 @@
 /** What fires: who, since when, what it costs, what to do. */
 import { groupAddress, remove } from "./api.js";
 import { html, useState } from "./lib.js";
-import { ago, counted, moment, printable, who, zone } from "./text.js";
+import { ago, counted, moment, printable, span, who, zone } from "./text.js";
 
 const SHAPES = /** @type {Record<string, string>} */ ({ critical: "▲", warning: "◆", info: "●" });
 const FIRST = 5;
@@ -41,7 +41,7 @@ function AlertCard({ alert, silenced, at, shared, reload, isOnGroup }) {
     <header>
       <${Severity} severity=${alert.severity} />
       <h3>${isOnGroup ? printable(alert.name) : html`<${Subject} alert=${alert} /> <span class="kind">${printable(alert.name)}</span>`}</h3>
-      <span class="since" title=${`since ${moment(alert.starts_at_ms, shared.utc)} ${zone(shared.utc)}`}>for ${ago(at - alert.starts_at_ms)}</span>
+      <span class="since" title=${`since ${moment(alert.starts_at_ms, shared.utc)} ${zone(shared.utc)}`}>${lasted(alert, at, shared.utc)}</span>
     </header>
     <p class="summary">${printable(alert.summary)}</p>
     <dl>${rows.filter(([, , given]) => given).map(([name, text]) => html`<dt>${name}</dt><dd>${text}</dd>`)}</dl>
@@ -69,6 +69,12 @@ function culprits(alert) {
     const remarks = [members > 1 ? counted(members, "member") : "", basis === "observed" ? "" : printable(basis)];
     return [name, remarks.filter(Boolean).join(", ")];
   });
+}
+
+/** @param {any} alert @param {number} at @param {boolean} utc */
+function lasted(alert, at, utc) {
+  if (alert.ends_at_ms === null || alert.ends_at_ms === undefined) return `for ${ago(at - alert.starts_at_ms)}`;
+  return `over: ${span(alert.ends_at_ms - alert.starts_at_ms)} until ${moment(alert.ends_at_ms, utc, at)} ${zone(utc)}`;
 }
 
 /** @param {{alert: any}} props */

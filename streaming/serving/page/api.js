@@ -79,5 +79,8 @@ export const post = (path, body) =>
 /** @param {string} path */
 export const remove = (path) => ask(path, { method: "DELETE" });
 
+/** The rules of saved pictures. */
+export const pictureRules = async () => (await fetch(new URL("style/picture.css", import.meta.url))).text();
+
 /** Whether an error only says that nobody waits for the answer any more. @param {unknown} error */
 export const isAborted = (error) => error instanceof DOMException && error.name === "AbortError";

@@ -20,7 +20,7 @@ const BUSY = 429;
 
 /** @param {any} props cluster, group, and what every view gets */
 export function Group({ cluster, group, ...shared }) {
-  const [window, setWindow] = useState(windowInAddress());
+  const [window, setWindow] = useState(windowInAddress(shared.usual));
   const [mark, setMark] = useState(/** @type {any} */ (null));
   const at = useNow(often(window, DRAW_MS));
   const seen = bounds(window, at), asked = useAsked(window);
@@ -65,7 +65,7 @@ export function Group({ cluster, group, ...shared }) {
       ${alerts.answer && (alerts.answer.total ? html`<${Alerts} list=${alerts.answer} at=${at} shared=${shared} reload=${reload} isOnGroup=${true} />` : html`<p class="calm">Nothing fires on this group.</p>`)}
     </section>
     <section class="panel timeline-panel" aria-labelledby="timeline-title">
-      <${Toolbar} window=${window} seen=${seen} now=${at} look=${look} cluster=${cluster} group=${group} utc=${shared.utc} />
+      <${Toolbar} window=${window} seen=${seen} now=${at} look=${look} cluster=${cluster} group=${group} usual=${shared.usual} />
       ${history.answer
         ? html`<${Stage} history=${history.answer} seen=${seen} now=${at} utc=${shared.utc} look=${look} choose=${choose} chosen=${chosen?.started_at_ms ?? -1} title=${printable(group)} />`
         : html`<p class="dim">${problem ? "" : "Reading …"}</p>`}
@@ -103,7 +103,7 @@ function Title({ cluster, group, detail, at }) {
   const records = (detail?.lag ?? []).reduce((/** @type {number} */ sum, /** @type {any} */ one) => sum + one.records, 0);
   const seconds = Math.max(0, ...(detail?.lag ?? []).map((/** @type {any} */ one) => one.seconds));
   return html`<div class="group-title">
-    <nav aria-label="Where this is"><a href=${address("")}>Groups</a> <span class="dim">/ <bdi>${printable(cluster)}</bdi></span></nav>
+    <nav aria-label="Where this is">${address("") && html`<a href=${address("")}>Groups</a> <span class="dim">/ </span>`}<span class="dim"><bdi>${printable(cluster)}</bdi></span></nav>
     <h1><bdi class="name">${printable(group)}</bdi></h1>
     ${report && html`<p class="facts">
       <span><${State} state=${report.state} />${report.state_since_ms >= 0 && html` <span class="dim">for ${ago(at - report.state_since_ms)}</span>`}</span>

@@ -1,4 +1,5 @@
 /** The timeline as a file that needs nothing else: SVG with its rules inside, or PNG. */
+import { pictureRules } from "./api.js";
 
 const SCALE = 2, MARGIN = 16;
 const TOKENS = ["--ground", "--paper", "--ink", "--dim", "--line", "--strong-line", "--link", "--focus", "--critical", "--critical-ground", "--warning", "--warning-ground", "--info", "--info-ground", "--stable", "--preparing", "--completing", "--empty", "--dead", "--lag", "--lag-ground", "--commits", "--beat", "--on-band", "--mono"];
@@ -9,7 +10,7 @@ const TOKENS = ["--ground", "--paper", "--ink", "--dim", "--line", "--strong-lin
  * @returns {Promise<{text: string, width: number, height: number}>}
  */
 export async function asSvg(svg) {
-  const rules = await (await fetch(new URL("style/picture.css", import.meta.url))).text();
+  const rules = await pictureRules();
   const seen = getComputedStyle(document.documentElement);
   const tokens = TOKENS.map((name) => `${name}:${seen.getPropertyValue(name).trim()};`).join("");
   const copy = /** @type {SVGSVGElement} */ (svg.cloneNode(true));

@@ -11,8 +11,8 @@ import { fixed, LENGTHS, panned, untilNow, zoomed } from "./window.js";
 
 const DRAG_MIN = 4;
 
-/** @param {{window: any, seen: any, now: number, look: (window: any) => void, cluster: string, group: string, utc: boolean}} props */
-export function Toolbar({ window, seen, now, look, cluster, group }) {
+/** @param {{window: any, seen: any, now: number, look: (window: any) => void, cluster: string, group: string, usual?: any}} props `usual`: all that was captured */
+export function Toolbar({ window, seen, now, look, cluster, group, usual }) {
   const [said, say] = useState("");
   const drawn = () => /** @type {SVGSVGElement} */ (document.querySelector("svg.timeline"));
   const copy = async () => {
@@ -31,7 +31,7 @@ export function Toolbar({ window, seen, now, look, cluster, group }) {
   const attempt = (/** @type {() => Promise<void>} */ act) => () => act().catch((error) => say(`No picture: ${error.message}`));
   return html`<div class="section-head toolbar">
     <h2 id="timeline-title">Timeline</h2>
-    <div class="segments" role="group" aria-label="Length of the window, until now">${LENGTHS.map((one) => html`<button type="button" aria-pressed=${window.length === one.ms ? "true" : "false"} onClick=${() => look(untilNow(one.ms))}>${one.label}</button>`)}</div>
+    <div class="segments" role="group" aria-label="Length of the window, until now">${LENGTHS.map((one) => html`<button type="button" aria-pressed=${window.length === one.ms ? "true" : "false"} onClick=${() => look(untilNow(one.ms))}>${one.label}</button>`)}${usual && html`<button type="button" aria-pressed=${window === usual ? "true" : "false"} onClick=${() => look(usual)}>All</button>`}</div>
     <div class="segments" role="group" aria-label="Move the window">
       <button type="button" aria-label="Earlier" title="Earlier (Shift and ←)" onClick=${() => look(panned(seen, -0.5, now))}>←</button>
       <button type="button" aria-label="Later" title="Later (Shift and →)" onClick=${() => look(panned(seen, 0.5, now))}>→</button>

@@ -13,7 +13,7 @@ export function Story({ story, error, utc, to, text, look }) {
   const left = entries.length - shown.length + story.left_out;
   let before = "";
   return html`<section class="panel story" aria-labelledby="story-title">
-    <div class="section-head"><h2 id="story-title">In words</h2><a href=${text}>as text</a></div>
+    <div class="section-head"><h2 id="story-title">In words</h2>${text && html`<a href=${text}>as text</a>`}</div>
     <p>${printable(story.now)}</p>
     <p>${printable(story.summary)}</p>
     ${shown.length > 0 && html`<ol>${shown.map((/** @type {any} */ one) => {

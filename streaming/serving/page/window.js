@@ -19,12 +19,13 @@ export function fixed(from, to) {
 /** @param {number} length @returns {Window} */
 export const untilNow = (length) => ({ from: 0, to: 0, length });
 
-/** @returns {Window} */
-export function windowInAddress() {
+/** The window in the address, or what is shown without one. @param {Window} [usual] @returns {Window} */
+export function windowInAddress(usual) {
   const given = new URLSearchParams(location.search);
   const from = Number(given.get("from")), to = Number(given.get("to"));
   if (from > 0 && to > from) return fixed(from, to);
-  return untilNow((LENGTHS.find((one) => one.name === given.get("window")) ?? USUAL).ms);
+  const known = LENGTHS.find((one) => one.name === given.get("window"));
+  return known || !usual ? untilNow((known ?? USUAL).ms) : usual;
 }
 
 /** What of a query names a window. @param {Window} window @returns {Record<string, string>} */

@@ -16,7 +16,7 @@ ARGS ?=
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.installed ## make .venv from the locks and fetch the jars; quick and offline the second time
+setup: $(VENV)/.installed $(VENV)/.archived ## make .venv from the locks and fetch the jars; quick and offline the second time
 	@$(BIN)/python -m streaming.jars
 
 # pyspark is published as source and built here, with the builders of our own lock.
@@ -28,6 +28,11 @@ $(VENV)/.installed: requirements.lock requirements-build.lock pyproject.toml
 	  && $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-build-isolation -r requirements.lock \
 	  && $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . \
 	  || { echo "make setup: pip could not install the locked packages; above it says why (network? mirror? see pip config)." >&2; exit 1; }
+	@touch $@
+
+# Starts of Spark are faster with it; where Java cannot make one, they are as before.
+$(VENV)/.archived: $(VENV)/.installed
+	@$(BIN)/groupwatch jars --archive >/dev/null || true
 	@touch $@
 
 demo: setup ## real Kafka, real consumers that misbehave, and the job that tells on them

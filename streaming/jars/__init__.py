@@ -1,5 +1,6 @@
 """The jars of Kafka and of Spark's connector, and the Java that runs them."""
 
+from streaming.jars.class_archive import archive_file
 from streaming.jars.jars import (
     DEFAULT_VERSIONS,
     JarError,
@@ -16,6 +17,7 @@ __all__ = [
     "JarError",
     "JavaError",
     "Tell",
+    "archive_file",
     "begin_jvm",
     "brings_connector",
     "ensure_jars",

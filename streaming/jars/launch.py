@@ -6,12 +6,14 @@ spark-submit the JVM has started us, and there is nothing to begin.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
+from pathlib import Path
 from threading import Thread
 
 from pyspark import SparkConf, SparkContext
 
+from streaming.jars.class_archive import archive_file
 from streaming.jars.jars import ensure_jars
 
 _CONNECTOR = "spark-sql-kafka-0-10"
@@ -30,29 +32,25 @@ _passed: dict[str, str] = {}
 _begun: list["Future[None]"] = []
 _JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
 """The variable whose options Spark's launcher gives to the JVM, before those that a user has set in Spark."""
-_OURS = (
-    # Batches are short, and Java's better compiler takes more CPU than its code saves.
-    "-XX:TieredStopAtLevel=1",
-)
-"""Options of the JVM; where a user has set the same one in Spark, that stands later and counts."""
 
 
-def begin_jvm(settings: Mapping[str, str]) -> None:
+def begin_jvm(settings: Mapping[str, str], *, archive_to: Path | None = None) -> None:
     """Start the JVM in a thread; ``given_to_jvm`` waits for it, and raises what went wrong.
 
     Args:
         settings: the ``spark:`` section of the configuration, as text.
+        archive_to: where it archives at its end the classes that it has loaded; None: it does not.
     """
     if is_submitted(os.environ) or _begun:
         return
     begun: Future[None] = Future()
     _begun.append(begun)
-    Thread(target=_begin, args=(settings, begun), name="jvm", daemon=True).start()
+    Thread(target=_begin, args=(settings, begun, archive_to), name="jvm", daemon=True).start()
 
 
-def _begin(settings: Mapping[str, str], begun: "Future[None]") -> None:
+def _begin(settings: Mapping[str, str], begun: "Future[None]", archive_to: Path | None) -> None:
     try:
-        _launch(settings)
+        _launch(settings, archive_to)
     except BaseException as error:
         begun.set_exception(error)
     else:
@@ -80,10 +78,11 @@ def _conf() -> dict[str, str]:
     return dict(SparkConf().getAll())
 
 
-def _launch(settings: Mapping[str, str]) -> None:
+def _launch(settings: Mapping[str, str], archive_to: Path | None = None) -> None:
     if SparkContext._jvm is None and not is_submitted(os.environ):
         jars = [] if brings_connector(settings, os.environ) else ensure_jars("connector")
-        os.environ[_JAVA_OPTIONS] = " ".join([*_OURS, os.environ.get(_JAVA_OPTIONS, "")]).strip()
+        ours = _java_options(archive_file(jars, os.environ), archive_to)
+        os.environ[_JAVA_OPTIONS] = " ".join([*ours, os.environ.get(_JAVA_OPTIONS, "")]).strip()
         _passed.update(settings)
         for name, value in _ENVIRONMENT.items():
             os.environ.setdefault(name, value)
@@ -94,6 +93,22 @@ def _launch(settings: Mapping[str, str]) -> None:
     for name, value in _passed.items():
         conf.set(name, value)
     SparkContext._ensure_initialized(conf=conf)
+
+
+def _java_options(archive: Path, archive_to: Path | None) -> Iterator[str]:
+    """Yield our options; where a user has set the same one in Spark, that stands later and counts."""
+    # Batches are short, and Java's better compiler takes more CPU than its code saves.
+    yield "-XX:TieredStopAtLevel=1"
+    if archive_to is not None:
+        yield _quoted(f"-XX:ArchiveClassesAtExit={archive_to}")
+        yield from ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")  # a line for each class that no archive takes
+    elif archive.exists():
+        yield _quoted(f"-XX:SharedArchiveFile={archive}")
+
+
+def _quoted(option: str) -> str:
+    """Return an option as Spark's launcher reads it, which divides them at blanks."""
+    return f'"{option}"' if " " in option else option
 
 
 def is_submitted(environment: Mapping[str, str]) -> bool:

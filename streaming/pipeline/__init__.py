@@ -22,6 +22,7 @@ from streaming.pipeline.losses import (
 )
 from streaming.pipeline.query import start_query
 from streaming.pipeline.reading import Reading
+from streaming.pipeline.rehearsal import RehearsalError, make_archive
 from streaming.pipeline.session import (
     JvmLostError,
     LateSession,
@@ -52,6 +53,7 @@ __all__ = [
     "Missed",
     "NoSessionError",
     "Reading",
+    "RehearsalError",
     "Row",
     "TopicSpec",
     "TopicsRefusedError",
@@ -67,6 +69,7 @@ __all__ = [
     "is_session_lost",
     "load_or_capture",
     "look_at_topics",
+    "make_archive",
     "partition_count",
     "read_sources",
     "refuse_misread",

@@ -21,7 +21,13 @@ def start_query(
     sink: Callable[[DataFrame, int], None],
 ) -> StreamingQuery:
     """Start the query from its checkpoint, or from the beginning."""
-    rows = sources.read_sources(spark, plan, beginning, events_partitions)
+    return start_on(sources.read_sources(spark, plan, beginning, events_partitions), plan, beginning, sink)
+
+
+def start_on(
+    rows: DataFrame, plan: ClusterPlan, beginning: Beginning, sink: Callable[[DataFrame, int], None]
+) -> StreamingQuery:
+    """Start the query on ``rows``, which have the columns of ``read_sources``."""
     outputs = shards(decoded(rows, plan, beginning), plan, beginning)
     return (
         outputs.writeStream.queryName(f"groupwatch-{plan.cluster}")

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from pyspark import SparkContext
@@ -17,7 +18,9 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Mapping[str, st
     monkeypatch.setattr(launch, "_begun", [])
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.setattr(
-        launch, "_launch", lambda settings: made.append((threading.current_thread().name, settings))
+        launch,
+        "_launch",
+        lambda settings, archive_to=None: made.append((threading.current_thread().name, settings)),
     )
     monkeypatch.setattr(launch, "_conf", lambda: {"spark.master": "local[*]", "spark.a": "1"})
     return made
@@ -46,7 +49,7 @@ def test_what_goes_wrong_early_is_raised_where_it_is_needed(
 ) -> None:
     """Missing jars are the sentence that the command ends with."""
 
-    def refuse(_: Mapping[str, str]) -> None:
+    def refuse(*_: object) -> None:
         raise JarError("no network")
 
     monkeypatch.setattr(launch, "_launch", refuse)
@@ -74,9 +77,39 @@ def test_options_of_java_stand_before_those_of_the_user(monkeypatch: pytest.Monk
     monkeypatch.setattr(SparkContext, "_jvm", None)
     monkeypatch.setattr(SparkContext, "_ensure_initialized", lambda **_: None)
     monkeypatch.setattr(launch, "ensure_jars", lambda _: [])
+    monkeypatch.setattr(launch, "archive_file", lambda *_: Path("/nowhere"))
     monkeypatch.setattr(launch, "_passed", {})
 
     launch._launch({})
 
     first, *_, last = os.environ["SPARK_SUBMIT_OPTS"].split()
     assert (first, last) == ("-XX:TieredStopAtLevel=1", "-XX:TieredStopAtLevel=4")
+
+
+def test_classes_are_taken_from_an_archive_that_is_there(tmp_path: Path) -> None:
+    """Java is given none that is missing, about which it would complain."""
+    archive = tmp_path / "classes.jsa"
+    option = f"-XX:SharedArchiveFile={archive}"
+
+    assert option not in launch._java_options(archive, None)
+    archive.touch()
+    assert option in launch._java_options(archive, None)
+
+
+def test_an_archive_that_is_made_is_not_read(tmp_path: Path) -> None:
+    """Java can do one of the two."""
+    archive, made = tmp_path / "classes.jsa", tmp_path / "new"
+    archive.touch()
+
+    told = [*launch._java_options(archive, made)]
+
+    assert f"-XX:ArchiveClassesAtExit={made}" in told
+    assert not [one for one in told if "SharedArchiveFile" in one]
+
+
+def test_a_cache_may_have_blanks_in_its_path(tmp_path: Path) -> None:
+    """Spark's launcher takes the quotes off."""
+    archive = tmp_path / "my classes.jsa"
+    archive.touch()
+
+    assert f'"-XX:SharedArchiveFile={archive}"' in launch._java_options(archive, None)

@@ -1,0 +1,53 @@
+"""Java's archive of loaded classes, which spares Spark's JVM to read and check them anew at each start.
+
+An archive holds for one Java, and for one class path: the same jars in the same order, of the same size and
+time.  Its file is named by all that, so Java is never given one that it would refuse.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pyspark.find_spark_home import _find_spark_home
+
+from streaming.jars.jars import cache_dir
+from streaming.jars.java import java_command
+
+_ON_THE_CLASS_PATH = ("SPARK_DIST_CLASSPATH", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
+"""Variables by which Spark's launcher puts more on the class path."""
+
+
+def archive_file(connector: Sequence[Path], environment: Mapping[str, str]) -> Path:
+    """Return where the archive of this Java and this class path is, or would be.
+
+    Args:
+        connector: the jars that we add to Spark's own.
+        environment: variables of this process, before ours are added.
+
+    Raises:
+        streaming.jars.JavaError: there is no usable Java.
+    """
+    digest = hashlib.sha256()
+    for part in _class_path(connector, environment):
+        digest.update(part.encode() + b"\0")
+    return cache_dir() / "classes" / f"{digest.hexdigest()[:16]}.jsa"
+
+
+def _class_path(connector: Sequence[Path], environment: Mapping[str, str]) -> Iterable[str]:
+    java = Path(java_command()).resolve()
+    yield _described(java)
+    yield _described(java.parents[1] / "lib" / "modules")
+    yield from (f"{name}={environment.get(name, '')}" for name in _ON_THE_CLASS_PATH)
+    own = Path(_find_spark_home()) / "jars"
+    # Java takes all jars of this folder in the order in which the file system tells them.
+    yield from (_described(own / name) for name in os.listdir(own))
+    yield from map(_described, connector)
+
+
+def _described(file: Path) -> str:
+    try:
+        found = file.stat()
+    except OSError:
+        return f"{file} is missing"
+    return f"{file} {found.st_size} {int(found.st_mtime)}"

@@ -1,0 +1,58 @@
+"""Which archive of classes belongs to which Java and which class path."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from streaming.jars import archive_file, class_archive
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a Java, a Spark of two jars and a connector of one."""
+    for name in ("java/bin/java", "java/lib/modules", "spark/jars/a.jar", "spark/jars/b.jar", "kafka.jar"):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(name)
+        os.utime(file, (1_000, 1_000))
+    monkeypatch.setenv("GROUPWATCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(class_archive, "java_command", lambda: str(tmp_path / "java/bin/java"))
+    monkeypatch.setattr(class_archive, "_find_spark_home", lambda: str(tmp_path / "spark"))
+    return tmp_path
+
+
+def test_the_same_class_path_has_the_same_archive(home: Path) -> None:
+    """It stands in the cache, beside the jars."""
+    file = archive_file([home / "kafka.jar"], {})
+
+    assert file == archive_file([home / "kafka.jar"], {"HOME": "/home/anybody"})
+    assert file.parent == home / "cache" / "classes"
+
+
+@pytest.mark.parametrize("name", ["java/bin/java", "java/lib/modules", "spark/jars/b.jar", "kafka.jar"])
+@pytest.mark.parametrize("what", ["size", "time", "gone"])
+def test_a_java_or_jar_that_changed_has_another_archive(home: Path, name: str, what: str) -> None:
+    """Java would refuse the old one."""
+    before, file = archive_file([home / "kafka.jar"], {}), home / name
+    if what == "gone":
+        file.unlink()
+    else:
+        file.write_text("other" if what == "size" else name)
+        os.utime(file, (1_000, 1_000) if what == "size" else (2_000, 2_000))
+
+    assert archive_file([home / "kafka.jar"], {}) != before
+
+
+def test_jars_in_another_order_have_another_archive(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java finds Spark's jars in the order of their folder, which another file system may change."""
+    before, listed = archive_file([], {}), os.listdir(home / "spark/jars")
+    monkeypatch.setattr(os, "listdir", lambda _: listed[::-1])
+
+    assert archive_file([], {}) != before
+
+
+@pytest.mark.parametrize("name", ["SPARK_DIST_CLASSPATH", "SPARK_CONF_DIR", "HADOOP_CONF_DIR"])
+def test_more_on_the_class_path_has_another_archive(home: Path, name: str) -> None:
+    """Spark's launcher adds what these variables name."""
+    assert archive_file([home / "kafka.jar"], {name: "/etc/spark"}) != archive_file([home / "kafka.jar"], {})

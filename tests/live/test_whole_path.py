@@ -283,7 +283,9 @@ def test_history_has_what_happened(life: Life) -> None:
     assert _causes(told)[-1] == ("session_timeout", VICTIM)
     assert ("member_joined", VICTIM) in _causes(told)
     lane = _lane(told)
-    assert (lane["end_cause"], lane["session_timeout_ms"]) == ("session_timeout", SESSION_MS)
+    # A life of some seconds may lie between two looks; then transitions alone tell it.
+    assert lane["end_cause"] == "session_timeout"
+    assert lane["session_timeout_ms"] in (SESSION_MS, -1)
     assert lane["left_at_ms"] > lane["joined_at_ms"] > 0
     (steady,) = [one for one in told["members"] if one["left_at_ms"] < 0]
     assert (steady["client_id"], steady["heartbeats_known"]) == ("steady", True)

@@ -8,9 +8,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import ViewportSize, expect
 
 from streaming.replay import Skipped
-from streaming.serving.one_file import captured_replay, document
+from streaming.serving.one_file import captured_by_url, captured_replay, document
 from tests.live.browser.conftest import Seen
-from tests.live.browser.world import HOSTILE
+from tests.live.browser.world import HOSTILE, MINUTE, World, now_ms
 from tests.unit.streaming.serving.one_file.made_captures import upset
 
 pytestmark = pytest.mark.browser
@@ -52,6 +52,19 @@ def test_the_culprit_the_bands_and_the_words_are_there(slow: Seen) -> None:
     expect(page.locator(".story")).to_contain_text("no poll() within max.poll.interval.ms")
     expect(page.locator(".origin")).to_contain_text(re.compile("Captured .* from kafka-4.3.1-server.log"))
     assert page.get_by_role("button", name=re.compile("Silence|Acknowledge")).count() == 0
+
+
+def test_a_running_jobs_group_is_as_on_its_page(night: World, tab: Seen, tmp_path: Path) -> None:
+    """With lag, commits and owners, which a log alone does not have."""
+    at = now_ms()
+    captured = captured_by_url(night.url, "prod-eu", "payments", since_ms=at - 15 * MINUTE, now_ms=at)
+    (tmp_path / "payments.html").write_bytes(document(captured))
+    tab.page.goto((tmp_path / "payments.html").as_uri())
+    expect(tab.page.locator(".alert").first).to_contain_text("payments-3 on 10.0.4.16")
+    expect(tab.page.locator(".chart.is-lag")).to_have_attribute("aria-label", re.compile("up to"))
+    tab.page.locator(".mark").nth(1).click()
+    panel = tab.page.get_by_role("region", name=re.compile("^Rebalance"))
+    expect(panel.get_by_role("table")).to_contain_text("payments.requests-")
 
 
 def test_a_window_is_chosen_moved_and_kept_in_the_address(slow: Seen) -> None:

@@ -71,15 +71,20 @@ def test_what_kafka_reads_is_refused_for_a_reason(damaged: list[Row]) -> None:
     assert reasons == {}
 
 
+def _allocated(row: Row) -> int:
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    _described(row)
+    return tracemalloc.get_traced_memory()[1] - before
+
+
 def test_damage_costs_little_memory(damaged: list[Row]) -> None:
     """Whatever lengths the bytes announce, what is allocated is in proportion to the bytes that are there."""
     tracemalloc.start()
     for row in damaged:
         size = (len(row["key"]) + len(row["value"])) // 2
-        before = tracemalloc.get_traced_memory()[0]
-        tracemalloc.reset_peak()
-        _described(row)
-        assert tracemalloc.get_traced_memory()[1] - before < 20_000 + BYTES_FOR_EACH_BYTE * size, row
+        # The least of three: a thread that speaks for the runner of the tests may allocate meanwhile.
+        assert min(_allocated(row) for _ in range(3)) < 20_000 + BYTES_FOR_EACH_BYTE * size, row
     tracemalloc.stop()
 
 

@@ -11,6 +11,24 @@ const BAR = 6, BEAT = 12;
 export const isLost = (life) => life.left_at_ms >= 0 && /timeout/.test(life.end_cause);
 
 /**
+ * What names the lane of a life: of a member that was gone before its host was known, the one host of its client.
+ * @param {any[]} members
+ * @returns {(life: any) => string}
+ */
+function labelsOf(members) {
+  const client = (/** @type {any} */ life) => who({ ...life, client_host: "" });
+  /** @type {Map<string, Set<string>>} */
+  const known = new Map();
+  for (const life of members.filter((one) => one.client_host)) {
+    known.set(client(life), (known.get(client(life)) ?? new Set()).add(who(life)));
+  }
+  return (life) => {
+    const labels = [...(known.get(client(life)) ?? [])];
+    return !life.client_host && labels.length === 1 ? labels[0] : who(life);
+  };
+}
+
+/**
  * The lives of members, in lanes: lost ones first, then by name. Lives that overlap get lanes of their own.
  * @param {any[]} members
  * @returns {{label: string, lives: any[], losses: number}[]}
@@ -18,15 +36,16 @@ export const isLost = (life) => life.left_at_ms >= 0 && /timeout/.test(life.end_
 export function lanesOf(members) {
   /** @type {Map<string, any[][]>} */
   const named = new Map();
+  const labels = labelsOf(members);
   for (const life of [...members].sort((one, other) => one.joined_at_ms - other.joined_at_ms)) {
-    const lanes = named.get(who(life)) ?? [];
+    const label = labels(life), lanes = named.get(label) ?? [];
     const free = lanes.find((lane) => {
       const last = lane[lane.length - 1];
       return last.left_at_ms >= 0 && last.left_at_ms <= life.joined_at_ms;
     });
     if (free) free.push(life);
     else lanes.push([life]);
-    named.set(who(life), lanes);
+    named.set(label, lanes);
   }
   const found = [...named].flatMap(([label, lanes]) => lanes.map((lives) => ({ label, lives, losses: lives.filter(isLost).length })));
   return found.sort((one, other) => other.losses - one.losses || one.label.localeCompare(other.label, "en", { numeric: true }));

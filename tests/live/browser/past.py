@@ -95,7 +95,7 @@ def _lane(client: str, life: int, joined: int, gone: int, beat: int) -> Lane:
     return Lane(
         member_id=_member(client, life),
         client_id=client,
-        client_host=_host(client),
+        client_host="" if life % 2 else _host(client),  # gone before anybody told its host
         instance_id=None,
         seen_at_ms=joined,
         gone_at_ms=gone,

@@ -180,6 +180,7 @@ LAST_BATCH = Metric(
 )
 
 HEALTH = (READY, SOURCE_DELAY, LAST_BATCH)
+"""The metrics that are read from the health of each cluster's job."""
 
 HISTORY_DROPPED = Metric(
     "groupwatch_history_dropped_rows",
@@ -190,7 +191,6 @@ HISTORY_DROPPED = Metric(
 )
 HISTORY = (HISTORY_DROPPED,)
 """The metrics that are read from the history."""
-"""The metrics that are read from the health of each cluster's job."""
 
 _RECEIVER = ("receiver",)
 

@@ -29,6 +29,8 @@ class Inside(NamedTuple):
     """Row numbers, ascending."""
     broker: Ints
     """The broker of each row's key, or else of its envelope; -1: none."""
+    named: Ints
+    """The broker of each row's key; -1: it names none."""
     second: npt.NDArray[np.bytes_]
     millis: Ints
     who: Ints

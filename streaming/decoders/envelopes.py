@@ -1,8 +1,8 @@
 """Takes lines out of the JSON in which shippers send them, before the columns are read.
 
 Most users' rows are JSON objects around one whole line in Kafka's own pattern.  Most lines are read where
-they stand (``quiet_columns.Inside``); the others are taken out one by one, and then take the same way as
-bare ones.  What an envelope says beside the line counts only for lines that are not so simple
+they stand (``quiet_columns.Reader.inside``); the others are taken out one by one, and then take the same way
+as bare ones.  What an envelope says beside the line counts only for lines that are not so simple
 (``decoding.open_lines``), which stay.
 
 Parts of cut lines need their envelopes, and so do the lines between them: once a row may be such a part,
@@ -92,7 +92,7 @@ def named_brokers(rows: pa.Table) -> Ints:
 
 def _named(rows: pa.Table, inside: Inside) -> pa.Table:
     """Return the rows with the brokers of these lines as keys, where the keys name no others."""
-    unnamed = np.flatnonzero((inside.broker >= 0) & (named_brokers(rows)[inside.row] != inside.broker))
+    unnamed = np.flatnonzero((inside.broker >= 0) & (inside.named != inside.broker))
     if not len(unnamed):
         return rows
     keys = rows.column("key").to_pylist()

@@ -169,12 +169,12 @@ def _inside(values: pa.Array, first: int, named: Ints, shapes: Shapes, texts: Te
     end = _places(column, row, _ENDING, start + column.length[row], shapes.places[1])
     good = (begin > start) & (begin + _DATE_SIZE < end)
     row, begin, end = row[good], begin[good], end[good] + len(_ENDING) - 1
-    named = named[first + row]
-    broker = shapes.brokers(column, row, begin, end, named)
+    broker = shapes.brokers(column, row, begin, end, named[first + row])
     good = broker >= -1
     row, begin, end, broker = row[good], begin[good], end[good], broker[good]
     index, parts = _split_up(column, row, begin, end, texts.inside)
-    return Inside(first + row[index], broker[index], *parts[1:])
+    place = first + row[index]
+    return Inside(place, broker[index], named[place], *parts[1:])
 
 
 def _split_up(

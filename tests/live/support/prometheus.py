@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import httpx
 import yaml
@@ -21,8 +22,8 @@ INTERVAL = "5s"
 class Prometheus:
     """One process."""
 
-    def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}"
+    def __init__(self, url: str) -> None:
+        self._url = url
 
     def values(self, expr: str) -> list[dict[str, str]]:
         """Return the labels of each series of an expression."""
@@ -39,18 +40,12 @@ class Prometheus:
 
 
 @contextmanager
-def watched(folder: Path, job_port: int) -> Iterator[Prometheus]:
-    """Scrape a job with the shipped rules; yields once it was scraped and every rule was evaluated."""
+def running(folder: Path, config: dict[str, Any]) -> Iterator[str]:
+    """Start one that scrapes each 5 s; yields its address at once."""
     folder.mkdir()
     (port,) = free_ports(1)
-    config = {
-        "global": {"scrape_interval": INTERVAL, "evaluation_interval": INTERVAL},
-        "rule_files": [str(SHIPPED / name) for name in RULES],
-        "scrape_configs": [
-            {"job_name": "groupwatch", "static_configs": [{"targets": [f"127.0.0.1:{job_port}"]}]}
-        ],
-    }
-    (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+    every = {"scrape_interval": INTERVAL, "evaluation_interval": INTERVAL}
+    (folder / "prometheus.yml").write_text(yaml.safe_dump({"global": every, **config}))
     options = ["--config.file=prometheus.yml", "--storage.tsdb.path=data"]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -60,9 +55,22 @@ def watched(folder: Path, job_port: int) -> Iterator[Prometheus]:
             stderr=log,
         )
     try:
-        one = Prometheus(port)
-        await_that(lambda: one.values('up{job="groupwatch"} == 1'), "Prometheus scrapes", PATIENCE_S)
-        yield one
+        yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
         process.wait(30)
+
+
+@contextmanager
+def watched(folder: Path, job_port: int) -> Iterator[Prometheus]:
+    """Scrape a job with the shipped rules; yields once it was scraped and every rule was evaluated."""
+    config = {
+        "rule_files": [str(SHIPPED / name) for name in RULES],
+        "scrape_configs": [
+            {"job_name": "groupwatch", "static_configs": [{"targets": [f"127.0.0.1:{job_port}"]}]}
+        ],
+    }
+    with running(folder, config) as url:
+        one = Prometheus(url)
+        await_that(lambda: one.values('up{job="groupwatch"} == 1'), "Prometheus scrapes", PATIENCE_S)
+        yield one

@@ -4,7 +4,7 @@ A shard calls ``RuleJudge``.  No module in this package reads a clock.
 """
 
 from alerts.rules.judge import RuleJudge
-from alerts.rules.registry import ALL_RULES, DeclaredRule, is_about_a_group, nobody
+from alerts.rules.registry import ALL_RULES, DeclaredRule, is_about_a_group, nobody, stops
 from alerts.rules.settings import ThresholdsError, check_settings
 from alerts.rules.wide_causes import WideCauses
 
@@ -17,4 +17,5 @@ __all__ = [
     "check_settings",
     "is_about_a_group",
     "nobody",
+    "stops",
 ]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from alerts.rules import endings, members, monitor, progress, rebalances
-from alerts.rules.engine import ClusterRule, GroupRule, Rule, SupervisorRule
+from alerts.rules.engine import ClusterRule, GroupRule, Rule, Stops, SupervisorRule
 
 RULES: tuple[GroupRule[Any], ...] = (
     # A loop of burned generations passes through the join phase repeatedly.  Its alert keeps such a group
@@ -57,6 +57,12 @@ def nobody(alert_name: str) -> str:
     """Return the text in place of culprits if an alert names none."""
     rule = _BY_NAME.get(alert_name)
     return Rule.blames_nobody if rule is None else rule.blames_nobody
+
+
+def stops(alert_name: str) -> Stops:
+    """Return how much stands still while such an alert fires; of an unknown alert, nothing."""
+    rule = _BY_NAME.get(alert_name)
+    return Stops.NOTHING if rule is None else rule.stops
 
 
 def is_about_a_group(rule: DeclaredRule) -> bool:

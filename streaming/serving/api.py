@@ -204,7 +204,7 @@ class SourceList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlertList(msgspec.Struct, frozen=True, kw_only=True):
-    """Alerts, loudest and newest first."""
+    """Alerts: by severity, by how much stands still, by how many members are blamed, newest first."""
 
     total: int
     offset: int

@@ -15,9 +15,11 @@ Key = Callable[[Item], Any]
 
 SORTS = ("trouble", "name", "state", "lag", "members", "rebalances")
 ORDERS = ("asc", "desc")
-_CALM = {GroupState.STABLE: 5, GroupState.EMPTY: 4, GroupState.DEAD: 4}
-_RESTLESS = 3
-"""Ranks of groups without alerts, below those of severities."""
+Trouble = tuple[int, ...]
+"""A place in the order of trouble; smaller comes first."""
+_CALM: Mapping[GroupState, Trouble] = {GroupState.STABLE: (5,), GroupState.EMPTY: (4,), GroupState.DEAD: (4,)}
+_RESTLESS: Trouble = (3,)
+"""Places of groups without alerts, behind those of severities."""
 _NOBODY: Set[str] = frozenset()
 
 
@@ -83,20 +85,20 @@ def _by_name(item: Item) -> tuple[str, str]:
     return item[0], item[1].group
 
 
-def by_trouble(ranks: Mapping[tuple[str, str], int]) -> Key:
+def by_trouble(troubles: Mapping[tuple[str, str], Trouble]) -> Key:
     """Return the order by the loudest alert, then unsettled groups, then the rest."""
 
-    def trouble(item: Item) -> int:
+    def trouble(item: Item) -> Trouble:
         name, group = item
-        return ranks.get((name, group.group), _CALM.get(group.state, _RESTLESS))
+        return troubles.get((name, group.group), _CALM.get(group.state, _RESTLESS))
 
     return trouble
 
 
-def key_of(sort: str, ranks: Mapping[tuple[str, str], int], lag_of: Callable[[Item], int]) -> Key:
+def key_of(sort: str, troubles: Mapping[tuple[str, str], Trouble], lag_of: Callable[[Item], int]) -> Key:
     """Return the order that somebody asks for; ``lag_of`` gives a group's records behind, -1: unknown."""
     keys: dict[str, Key] = {
-        "trouble": by_trouble(ranks),
+        "trouble": by_trouble(troubles),
         "name": lambda one: one[1].group,
         "state": lambda one: str(one[1].state),
         "lag": lag_of,

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from alerts.alert import Alert, AlertStatus, RecentRecords, Severity
+from alerts.rules import stops
+from streaming.serving.choosing import Trouble
 
 RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
 _RESOLVED_KEPT_MAX = 1_000
@@ -23,9 +25,17 @@ Row = tuple[str, str, bytes]
 """(kind, key, value) as the state function yields it; the value is JSON."""
 
 
-def loudness(alert: Alert) -> tuple[bool, int, int, str]:
-    """Order alerts: open before ended, loud before quiet, new before old."""
-    return alert.status is AlertStatus.RESOLVED, RANK[alert.severity], -alert.starts_at_ms, alert.id
+def trouble(alert: Alert) -> Trouble:
+    """Order what fires: by severity, by how much stands still, by how many members are blamed.
+
+    Nothing of it goes up and down, so that what somebody reads stays where it is.
+    """
+    return RANK[alert.severity], stops(alert.name), -len(alert.culprits)
+
+
+def loudness(alert: Alert) -> tuple[bool, Trouble, int, str]:
+    """Order alerts: open before ended, then by trouble, then new before old."""
+    return alert.status is AlertStatus.RESOLVED, trouble(alert), -alert.starts_at_ms, alert.id
 
 
 class ShownAlerts:
@@ -76,12 +86,11 @@ class ShownAlerts:
         with self._lock:
             return sorted(self._of_group.get((cluster, group), {}).values(), key=loudness)
 
-    def ranks(self) -> dict[tuple[str, str], int]:
-        """Return (cluster, group) → rank of its loudest open alert."""
+    def troubles(self) -> dict[tuple[str, str], Trouble]:
+        """Return (cluster, group) → place of its loudest open alert."""
         with self._lock:
             return {
-                group: min(RANK[one.severity] for one in found.values())
-                for group, found in self._of_group.items()
+                group: min(trouble(one) for one in found.values()) for group, found in self._of_group.items()
             }
 
     def names(self) -> dict[tuple[str, str], frozenset[str]]:

@@ -116,7 +116,7 @@ class View:
         names = self._alerts.names() if wanted.alert else {}
         found = matching(self._store.groups(wanted.cluster), wanted, names, self._owner_of)
         lags = self._lags.of(found) if wanted.sort == "lag" else {}
-        key = key_of(wanted.sort, self._alerts.ranks(), lambda one: lags.get((one[0], one[1].group), -1))
+        key = key_of(wanted.sort, self._alerts.troubles(), lambda one: lags.get((one[0], one[1].group), -1))
         page = page_of(found, wanted, key)
         return GroupList(
             total=len(found),
@@ -199,7 +199,7 @@ class View:
 
     def _chosen(self, groups: Iterable[tuple[str, KeptGroup]], limit: int) -> list[tuple[str, KeptGroup]]:
         """Return the first groups: by their loudest alert, then unsettled ones, then by name."""
-        return page_of(groups, Wanted(limit=limit), by_trouble(self._alerts.ranks()))
+        return page_of(groups, Wanted(limit=limit), by_trouble(self._alerts.troubles()))
 
     def _summary(self, cluster: str, group: KeptGroup, now_ms: int, *, spark: bool) -> GroupSummary:
         return GroupSummary(

@@ -21,6 +21,7 @@ from alerts.rules.engine import (
     GroupRule,
     RuleOptions,
     Situation,
+    Stops,
     Verdict,
 )
 from coordinator_model.groups.core import DELETION_TOLD_LATE_MS
@@ -174,6 +175,7 @@ GROUP_DELETED = GroupRule(
     name=NAME,
     options=Options,
     evaluate=evaluate,
+    stops=Stops.NOTHING,
     remembers="ending",
     blames_nobody="no member: somebody deleted the group, or its retention ended",
 )

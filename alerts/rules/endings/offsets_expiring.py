@@ -18,6 +18,7 @@ from alerts.rules.engine import (
     GroupRule,
     RuleOptions,
     Situation,
+    Stops,
     Verdict,
 )
 from coordinator_model.groups.offsets import retention_of, unused_since
@@ -132,5 +133,6 @@ OFFSETS_EXPIRING = GroupRule(
     name=NAME,
     options=Options,
     evaluate=evaluate,
+    stops=Stops.NOTHING,
     blames_nobody="no member: the group has none",
 )

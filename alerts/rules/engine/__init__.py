@@ -7,7 +7,7 @@ from alerts.rules.engine.lifecycle import Closing, Finding, OpenAlert, adopt, fi
 from alerts.rules.engine.occurrences import EventRule
 from alerts.rules.engine.options import MINUTE_MS, Count, DurationMs, RuleOptions, Share, Thresholds
 from alerts.rules.engine.repeated import QUIET_MS, quiet_at_ms, until_quiet
-from alerts.rules.engine.rule import ClusterRule, GroupRule, Rule, Sees, SupervisorRule
+from alerts.rules.engine.rule import ClusterRule, GroupRule, Rule, Sees, Stops, SupervisorRule
 from alerts.rules.engine.sightings import HygieneMemory, Sighting
 from alerts.rules.engine.situation import (
     CULPRITS_MAX,
@@ -69,6 +69,7 @@ __all__ = [
     "Share",
     "Sighting",
     "Situation",
+    "Stops",
     "StormMemory",
     "SupervisorRule",
     "Thresholds",

@@ -7,7 +7,7 @@ reference configuration (``make tables``) are derived from the declarations.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any, Generic, TypeVar
 
 from alerts.rules.engine.cluster_memory import ClusterMemory
@@ -28,6 +28,19 @@ class Sees(StrEnum):
     REQUESTS = "the request log"
 
 
+class Stops(IntEnum):
+    """How much stands still while an alert fires: of equal severity, more of it is shown first."""
+
+    CLUSTER = 0
+    """The whole cluster, or our sight of it."""
+    GROUP = 1
+    """A whole group, again and again or all the time."""
+    PART = 2
+    """Members or partitions of a group."""
+    NOTHING = 3
+    """Nothing yet: forecasts, advice, and what is over."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rule(Generic[_OptionsT]):
     """A rule: the name of its alert, its options, and its relations to other rules."""
@@ -37,6 +50,8 @@ class Rule(Generic[_OptionsT]):
     options: type[_OptionsT]
     """Severity and thresholds, with units and defaults; each rule has a class of its own."""
     needs: Sees = Sees.RECORDS
+    stops: Stops = Stops.PART
+    """How much stands still while its alert fires."""
     effect_of: tuple["Rule[Any]", ...] = ()
     """While one of these fires, for the same group or its whole cluster, this alert is not sent."""
     blames_nobody: str = "not known: no source tells which member"

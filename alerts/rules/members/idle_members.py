@@ -16,6 +16,7 @@ from alerts.rules.engine import (
     GroupRule,
     RuleOptions,
     Situation,
+    Stops,
     Verdict,
     culprits_equally,
     over,
@@ -117,5 +118,6 @@ IDLE_MEMBERS = GroupRule(
     name=NAME,
     options=Options,
     evaluate=evaluate,
+    stops=Stops.NOTHING,
     remembers="hygiene",
 )

@@ -17,6 +17,7 @@ from alerts.rules.engine import (
     Sees,
     Share,
     Situation,
+    Stops,
     Thresholds,
     Verdict,
     culprits_equally,
@@ -238,6 +239,7 @@ SESSION_TIMEOUT_IMMINENT = GroupRule(
     options=Options,
     evaluate=evaluate,
     needs=Sees.REQUESTS,
+    stops=Stops.NOTHING,
     timed=False,
     watched=True,
 )

@@ -23,6 +23,7 @@ from alerts.rules.engine import (
     RuleOptions,
     Sighting,
     Situation,
+    Stops,
     Verdict,
     culprit,
     rebalance_timeout_ms,
@@ -420,6 +421,7 @@ UNSAFE_TIMEOUTS = GroupRule(
     name=NAME,
     options=Options,
     evaluate=evaluate,
+    stops=Stops.NOTHING,
     remembers="hygiene",
     blames_nobody="no member: no source tells which client asked for these ids",
 )

@@ -14,6 +14,7 @@ from alerts.rules.engine import (
     Finding,
     RuleOptions,
     Sees,
+    Stops,
     SupervisorRule,
     fire,
     resolve,
@@ -76,5 +77,6 @@ CLUSTER_UNREACHABLE = SupervisorRule(
     name=NAME,
     options=Options,
     needs=Sees.NOTHING,
+    stops=Stops.CLUSTER,
     blames_nobody="no member: the cluster itself, or the way to it",
 )

@@ -14,6 +14,7 @@ from alerts.rules.engine import (
     Finding,
     RuleOptions,
     Sees,
+    Stops,
     Thresholds,
     Verdict,
 )
@@ -87,5 +88,6 @@ GROUPS_QUARANTINED = ClusterRule(
     options=Options,
     evaluate=evaluate,
     needs=Sees.NOTHING,
+    stops=Stops.NOTHING,
     blames_nobody="no member: groupwatch itself",
 )

@@ -13,6 +13,7 @@ from alerts.rules.engine import (
     Finding,
     RuleOptions,
     Sees,
+    Stops,
     SupervisorRule,
     fire,
     resolve,
@@ -84,5 +85,6 @@ MONITOR_STALLED = SupervisorRule(
     name=NAME,
     options=Options,
     needs=Sees.NOTHING,
+    stops=Stops.CLUSTER,
     blames_nobody="no member: groupwatch itself",
 )

@@ -1,7 +1,7 @@
 """CommitsStopped: records wait, and the group has committed nothing for longer than it usually does."""
 
 from alerts.alert import clock, some, span, times, who_is
-from alerts.rules.engine import NOTHING, Finding, GroupRule, Sees, Situation, Verdict, over
+from alerts.rules.engine import NOTHING, Finding, GroupRule, Sees, Situation, Stops, Verdict, over
 from alerts.rules.members import POLL_INTERVAL_EXCEEDED
 from alerts.rules.progress.group_pace import (
     EXCUSES,
@@ -143,6 +143,7 @@ COMMITS_STOPPED = GroupRule(
     options=CommitsStoppedOptions,
     evaluate=evaluate,
     needs=Sees.ENDS,
+    stops=Stops.GROUP,
     watched=True,
     effect_of=(*REBALANCING, POLL_INTERVAL_EXCEEDED, *WIDE_CAUSES),
     excused_by=EXCUSES,

@@ -20,6 +20,7 @@ from alerts.rules.engine import (
     GroupRule,
     RuleOptions,
     Situation,
+    Stops,
     Verdict,
 )
 from alerts.rules.rebalances import rebalance_costs, storm_history
@@ -194,6 +195,7 @@ ASSIGNMENT_CHURN = GroupRule(
     name=NAME,
     options=Options,
     evaluate=evaluate,
+    stops=Stops.NOTHING,
     remembers="costs",
     effect_of=(REBALANCE_STORM,),
     blames_nobody="no single member: the assignor that they all use",

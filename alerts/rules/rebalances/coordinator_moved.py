@@ -21,6 +21,7 @@ from alerts.rules.engine import (
     Finding,
     RuleOptions,
     Sees,
+    Stops,
     Thresholds,
     Verdict,
     quiet_at_ms,
@@ -137,5 +138,6 @@ COORDINATOR_MOVED = ClusterRule(
     options=Options,
     evaluate=evaluate,
     needs=Sees.A_LOG,
+    stops=Stops.NOTHING,
     blames_nobody="no member: the broker that the coordinator moved from",
 )

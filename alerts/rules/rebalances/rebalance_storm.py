@@ -21,6 +21,7 @@ from alerts.rules.engine import (
     OpenAlert,
     RuleOptions,
     Situation,
+    Stops,
     StormMemory,
     Trigger,
     Verdict,
@@ -237,5 +238,6 @@ REBALANCE_STORM = GroupRule(
     name=NAME,
     options=Options,
     evaluate=evaluate,
+    stops=Stops.GROUP,
     remembers="storm",
 )

@@ -1,10 +1,10 @@
 """Which groups a list shows, in which order."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from alerts.alert.alert import Severity
+from alerts.alert.alert import Culprit, Severity
 from coordinator_model.kafka.states import GroupState
 from streaming.serving.choosing import Wanted
 from streaming.serving.view import View
@@ -87,3 +87,48 @@ def test_the_lag_of_a_sorted_list_is_computed_once_in_a_while(
     names(view, sort="lag")
     monkeypatch.setattr(view.store, "lags", lambda *_: pytest.fail("computed again"))
     assert len(view._lags.of(view.store.groups())) == 3
+
+
+CULPRITS = tuple(Culprit(member_id=f"m-{n}") for n in range(3))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(
+            {"name": "SessionTimeoutImminent", "severity": Severity.CRITICAL},
+            {"name": "RebalanceStorm"},
+            id="severity-before-what-stands-still",
+        ),
+        pytest.param({"name": "RebalanceStorm"}, {"name": "SessionTimeoutImminent"}, id="a-storm-first"),
+        pytest.param({"name": "RebalanceStorm"}, {"name": "SessionTimeout"}, id="a-group-before-a-member"),
+        pytest.param({"name": "SessionTimeout"}, {"name": "SessionTimeoutImminent"}, id="lost-before-silent"),
+        pytest.param({"name": "SessionTimeout"}, {"name": "OfAnotherVersion"}, id="unknown-ones-last"),
+        pytest.param(
+            {"name": "SessionTimeout", "culprits": CULPRITS},
+            {"name": "SessionTimeout", "culprits": CULPRITS[:1]},
+            id="many-members-before-one",
+        ),
+    ],
+)
+def test_what_fires_is_ordered_by_trouble(
+    rows: "Rows", first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    """Severity, then how much stands still, then how many are blamed; alerts, groups and metrics alike."""
+    view = FedView(["eu"], clock_ms=lambda: NOW_MS)
+    view.apply("eu", [rows.report("a"), rows.report("b")])
+    newer = {"starts_at_ms": NOW_MS}
+    view.apply("eu", [rows.alert("a", id="y", **(second | newer)), rows.alert("b", id="z", **first)])
+
+    assert [one.id for one in view.alerts().alerts] == ["z", "y"]
+    assert [one.group for one in view.firing(2)] == ["b", "a"]
+    assert names(view, sort="trouble") == "ba"
+
+
+def test_of_equal_trouble_the_newest_alert_comes_first(rows: "Rows") -> None:
+    """And of one moment, always the same."""
+    view = FedView(["eu"], clock_ms=lambda: NOW_MS)
+    ages = {"a": 20, "b": 10, "c": 20}
+    view.apply("eu", [rows.alert(one, id=one, starts_at_ms=NOW_MS - age) for one, age in ages.items()])
+
+    assert [one.id for one in view.alerts().alerts] == ["b", "a", "c"]

@@ -4,7 +4,8 @@ Logs are shipped late, in part twice, and by hand an hour later.  A group keeps 
 generations begin anew in each life, so the generation alone does not date a line.  A line is old if it
 happened
 
-- before the previous life of the group ended; or, for a line that ends a group, before this life began;
+- before the previous life of the group ended, or at the very millisecond of that end if it names a generation
+after the first, which a new life cannot have reached; or, for a line that ends a group, before this life began;
 - before the group's coordinator loaded it: an earlier line describes a group that was loaded again since;
 - before the group's newest record, which names the members by itself.  Such a line may still correct an
 inferred transition, or how a member left whose departure was seen.
@@ -34,6 +35,7 @@ WHOLE_SECOND_MS = 1_000
 
 _LOGS = frozenset({Source.COORDINATOR_LOG, Source.REQUEST_LOG})
 _ENDS_LIFE = on.types_that(lambda one: one.ends_life)
+_TELLS_GENERATION = on.types_that(lambda one: one.tells_generation)
 _OF_ONE_MEMBER = on.types_that(lambda one: one.after_record in {AfterRecord.ARRIVAL, AfterRecord.DEPARTURE})
 _ID_HANDED_OUT = 79
 _UNKNOWN_MEMBER = 25
@@ -43,11 +45,15 @@ def is_of_another_life(group: Group, seen: Seen) -> bool:
     """Return whether a line belongs to an ended life of the group, or to an earlier coordinator."""
     if seen.source not in _LOGS:
         return False
-    if _earliest_ms(seen) < group.ended_ms:
+    if _earliest_ms(seen) < group.ended_ms + _is_of_later_generation(seen.what):
         return True
     if type(seen.what) in _ENDS_LIFE and _latest_ms(seen) < group.born_ms:
         return True
     return seen.at_ms < (group.loaded_ms if seen.broker in (-1, group.coordinator) else _led_ms(group))
+
+
+def _is_of_later_generation(what: Any) -> bool:
+    return type(what) in _TELLS_GENERATION and what.generation > 0
 
 
 def has_no_age(group: Group, *, is_recorded: bool) -> bool:

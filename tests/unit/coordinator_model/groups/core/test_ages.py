@@ -119,6 +119,31 @@ def test_lines_of_an_earlier_life_move_nothing() -> None:
     assert {kind for step in steps for kind in step.divergences} == {ages.OLD_LINE}
 
 
+def test_a_late_line_of_the_end_s_own_millisecond_revives_nobody() -> None:
+    """A group that was emptied and deleted in one millisecond stays dead when its lines come behind the records."""
+    group = classic.new_group(G)
+    a_life(group, 1_000, "a")
+    applied(group, 5_000, recorded(2))
+    applied(group, 5_000, GroupTombstone(group=G))
+    late = RebalanceStarted(group=G, generation=1, reason=LEFT), GroupEmptied(group=G, generation=2)
+    steps = [applied(group, 5_000, one) for one in late]
+
+    assert group.state is GroupState.DEAD
+    assert [kind for step in steps for kind in step.divergences] == [ages.OLD_LINE] * 2
+
+
+def test_a_group_begins_anew_in_the_millisecond_of_its_end() -> None:
+    """The first lines of a new life count although the former one ended in the same millisecond."""
+    group = classic.new_group(G)
+    a_life(group, 1_000, "a")
+    applied(group, 5_000, recorded(2))
+    applied(group, 5_000, GroupTombstone(group=G))
+    applied(group, 5_000, MemberJoined(group=G, member_id="b"))
+    applied(group, 5_000, RebalanceStarted(group=G, generation=0, reason=joins("b")))
+
+    assert picture(group) == (GroupState.PREPARING_REBALANCE, 0, ["b"])
+
+
 def test_a_late_load_moves_nothing_that_was_recorded_since() -> None:
     """A "Loaded classic group" line that is older than the newest record leaves the group Empty."""
     group = classic.new_group(G)

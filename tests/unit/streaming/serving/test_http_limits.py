@@ -319,6 +319,23 @@ def test_who_waits_in_a_long_queue_is_sent_away(view: FedView) -> None:
     assert sorted(codes) == [200] * 18 + [503] * 12
 
 
+def test_answers_do_not_wait_for_the_acknowledgement_of_their_headers(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which a client sends after 40 ms: each answer is sent at once."""
+    at_once: list[int] = []
+    made = http_limits.BoundedProtocol.connection_made
+
+    def noted(self: http_limits.BoundedProtocol, transport: Any) -> None:
+        sock = transport.get_extra_info("socket")
+        at_once.append(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        made(self, transport)
+
+    monkeypatch.setattr(http_limits.BoundedProtocol, "connection_made", noted)
+    assert _get(port, "/healthz").status_code == 200
+    assert at_once == [1]
+
+
 def test_the_server_listens_on_the_loopback_address_unless_told_otherwise() -> None:
     """Whoever reaches it reads everything."""
     assert HttpConfig().host == "127.0.0.1"

@@ -104,9 +104,9 @@ conformance: setup ## our transitions against the broker's own answers (ARGS="--
 	$(BIN)/python -m tests.live.support.conformance $(ARGS)
 
 lock: ## make the locks again from pyproject.toml (needs uv)
-	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
+	uv pip compile pyproject.toml --extra mcp --group dev --universal --python-version 3.11 --generate-hashes --upgrade \
 	  --no-annotate --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
-	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --constraint requirements.lock \
+	uv pip compile pyproject.toml --extra mcp --universal --python-version 3.11 --generate-hashes --constraint requirements.lock \
 	  --no-annotate --no-emit-index-url --custom-compile-command "make lock" -o requirements-run.lock
 	printf 'hatchling\neditables\nsetuptools\nwheel\n' | uv pip compile - --universal --python-version 3.11 \
 	  --generate-hashes --upgrade --no-annotate --no-emit-index-url --custom-compile-command "make lock" -o requirements-build.lock

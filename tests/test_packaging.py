@@ -89,16 +89,19 @@ def test_the_wheel_brings_its_command_and_its_license(wheel: zipfile.ZipFile) ->
     assert "groupwatch = streaming.cli:main" in metadata["entry_points.txt"]
     assert metadata["licenses/LICENSE"] == (ROOT / "LICENSE").read_text()
     assert metadata["licenses/NOTICE"] == (ROOT / "NOTICE").read_text()
-    assert {_distribution(one) for one in asked} == {_distribution(one) for one in _project()["dependencies"]}
+    optional, needed = {one for one in asked if "; extra ==" in one}, _project()["dependencies"]
+    assert {_distribution(one) for one in asked - optional} == {_distribution(one) for one in needed}
+    assert {_distribution(one) for one in optional} == {"mcp"}
 
 
 def test_the_lock_for_running_is_a_part_of_the_one_that_is_tested() -> None:
-    """The same versions and files, and none of what only developers need."""
+    """The same versions and files, with what assistants need, and none of what only developers need."""
     tested, run = (_locked(name) for name in ("requirements.lock", "requirements-run.lock"))
     group = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["dev"]
 
     assert run.items() <= tested.items()
-    assert run.keys() >= {_distribution(one) for one in _project()["dependencies"]}
+    (extra,) = _project()["optional-dependencies"].values()
+    assert run.keys() >= {_distribution(one) for one in [*_project()["dependencies"], *extra]}
     assert run.keys() & {_distribution(one) for one in group} == set()
 
 

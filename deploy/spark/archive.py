@@ -22,6 +22,13 @@ LOCK = ROOT / "requirements-run.lock"
 OURS = ("coordinator_model", "alerts", "streaming")
 ON_THE_WORKER = frozenset({"pyspark", "py4j"})
 """A Spark worker has these, in the version of its Spark."""
+FOR_ASSISTANTS = frozenset({
+    "attrs", "cffi", "cryptography", "httpcore2", "httpx2", "httpx2-jsfetch",
+    "jsonschema", "jsonschema-specifications", "mcp", "mcp-types", "opentelemetry-api",
+    "pycparser", "pyjwt", "python-multipart", "pywin32", "referencing",
+    "rpds-py", "sse-starlette", "truststore",
+})  # fmt: skip
+"""What the extra ``mcp`` adds to the lock: only the driver answers assistants."""
 
 
 class ArchiveError(Exception):
@@ -29,9 +36,10 @@ class ArchiveError(Exception):
 
 
 def shipped(lock: str) -> str:
-    """Return the lock's entries, with their hashes, without those that a worker has."""
+    """Return the lock's entries, with their hashes, without those that a worker has or never needs."""
     entries = re.split(r"\n(?=[^\s#])", lock)
-    return "\n".join(one for one in entries if re.split("[=; ]", one)[0] not in ON_THE_WORKER)
+    left_out = ON_THE_WORKER | FOR_ASSISTANTS
+    return "\n".join(one for one in entries if re.split("[=; ]", one)[0] not in left_out)
 
 
 def install(requirements: str, cache: Path, *options: str) -> Path:

@@ -18,6 +18,7 @@ _QUIET_LOGGERS = (
     "pyspark",
     "uvicorn",
     "asyncio",
+    "mcp",
     "urllib3",
     "requests_oauthlib",
 )

@@ -5,7 +5,7 @@ A proxy that takes its own path away needs nothing, as all addresses in the page
 
 from streaming.serving.access import App, Receive, Scope, Send
 
-_OWN = frozenset({"-", "api", "group", "groups", "healthz", "metrics", "page", "ready", "runbooks"})
+_OWN = frozenset({"-", "api", "group", "groups", "healthz", "mcp", "metrics", "page", "ready", "runbooks"})
 """What the server's own paths begin with: below such a path nobody could tell one from the other."""
 
 

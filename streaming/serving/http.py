@@ -14,7 +14,7 @@ stories are told at a time, and ``http_limits`` bounds the connections.
 import gzip
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 from urllib.parse import unquote, urlsplit
 
 import anyio
@@ -27,10 +27,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from alerts.alert import AlertStatus
+from alerts.alert import AlertStatus, Severity
 from alerts.delivery import wall_clock_ms
 from alerts.metrics import render
-from alerts.story import as_text
+from alerts.story import Explanation, as_text
 from coordinator_model.kafka import GroupState
 from streaming.config import HttpConfig, Reloads
 from streaming.serving.api import Healthy, Problem, Ready, schema
@@ -45,13 +45,16 @@ from streaming.serving.explaining import (
 )
 from streaming.serving.group_history import ReadPast, history_of, window
 from streaming.serving.history import READ_HTTP_S, ReadHistory
+from streaming.serving.mcp import PATH as MCP_PATH
+from streaming.serving.mcp import McpEndpoint, ToolError
+from streaming.serving.mcp_tools import INSTRUCTIONS, AssistantTools
 from streaming.serving.openapi import PATH as OPENAPI_PATH
 from streaming.serving.openapi import openapi
 from streaming.serving.page_files import HEADERS, PageFiles
 from streaming.serving.reload_route import reload_route
 from streaming.serving.runbooks import runbook_routes
 from streaming.serving.server import Server
-from streaming.serving.silencing import Silencing, me_route, silence_routes
+from streaming.serving.silencing import Silencing, body_of, foreign, me_route, silence_routes
 from streaming.serving.view import View
 from streaming.version import version
 
@@ -101,6 +104,13 @@ class BadRequestError(ValueError):
     """A query makes no sense; the text is for the caller."""
 
 
+class BusyError(Exception):
+    """Too much is asked at once; the text is for the caller."""
+
+
+_Found = TypeVar("_Found")
+
+
 class _Names(Convertor[str]):
     """Cluster and group: all that follows, even line breaks, at which Starlette's own ``path`` stops."""
 
@@ -132,20 +142,26 @@ class _Stories:
             since_ms = parse_since(request.query_params.get("since", f"{DEFAULT_BACK_MS}ms"), now_ms)
         except ValueError as error:
             raise BadRequestError(f"since: {error}") from error
-        if not self._free.acquire(blocking=False):
-            busy = Problem(error=f"{_STORIES_MAX} stories are being read already; ask again in some seconds")
-            return _json(busy, 429, {"Retry-After": f"{READ_HTTP_S:.0f}"})
         try:
-            told = explain_of_view(
-                self._view, self._read_history, cluster, name, since_ms=since_ms, now_ms=now_ms
-            )
-        finally:
-            self._free.release()
+            told = self.told(cluster, name, since_ms, now_ms)
+        except BusyError as busy:
+            return _json(Problem(error=str(busy)), 429, {"Retry-After": f"{READ_HTTP_S:.0f}"})
         if told is None:
             return _json(Problem(error=no_group(name, cluster)), 404)
         if style == "text":
             return Response(as_text(told), media_type="text/plain", headers=HEADERS)
         return _json(told)
+
+    def told(self, cluster: str, name: str, since_ms: int, now_ms: int) -> Explanation | None:
+        """Return a group's story; None: no such group.  Raises ``BusyError`` if too many are being told."""
+        if not self._free.acquire(blocking=False):
+            raise BusyError(f"{_STORIES_MAX} stories are being read already; ask again in some seconds")
+        try:
+            return explain_of_view(
+                self._view, self._read_history, cluster, name, since_ms=since_ms, now_ms=now_ms
+            )
+        finally:
+            self._free.release()
 
 
 def application(
@@ -189,12 +205,14 @@ def application(
     def alerts(request: Request) -> Response:
         query = request.query_params
         offset, limit = _paging(query)
+        severity = _one_of(query, "severity", tuple(Severity))
         status = _one_of(query, "status", [*(str(status) for status in AlertStatus), "all"], "firing")
         return _json(
             view.alerts(
                 status="" if status == "all" else status,
                 cluster=query.get("cluster", ""),
                 group=query.get("group"),
+                severity=severity,
                 offset=offset,
                 limit=limit,
             )
@@ -218,6 +236,7 @@ def application(
         *((Route(EVENTS_PATH, hub.endpoint),) if hub else ()),
         Route(OPENAPI_PATH, answering(lambda _: Response(described, media_type="application/json"))),
         Route("/api/v1/schema", answering(lambda _: Response(published, media_type="application/json"))),
+        Route(MCP_PATH, _assistants(view, stories, health, answering, config), methods=["POST"]),
         *page.routes(answering),
     ]
     return Starlette(routes=routes)
@@ -228,6 +247,35 @@ def health_application(
 ) -> Starlette:
     """Return the ASGI application of a process that shows no groups: metrics and health."""
     return Starlette(routes=_own_routes(health, registry, cluster_label))
+
+
+def _assistants(
+    view: View, stories: _Stories, health: Health, answering: "_InThreads", config: HttpConfig
+) -> McpEndpoint:
+    """Return what assistants ask: the groups, the alerts and the stories, within the same limits."""
+
+    def story(cluster: str, group: str, since_ms: int, now_ms: int) -> Explanation | None:
+        try:
+            return stories.told(cluster, group, since_ms, now_ms)
+        except BusyError as busy:
+            raise ToolError(str(busy)) from busy
+
+    async def run(call: Callable[[], _Found]) -> _Found:
+        try:
+            return await answering.run(call)
+        except BusyError as busy:
+            raise ToolError(str(busy)) from busy
+
+    def not_ready() -> list[str]:
+        return [str(one["cluster"]) for one in health.clusters() if not one["ready"]]
+
+    return McpEndpoint(
+        AssistantTools(view, story, not_ready).tools,
+        INSTRUCTIONS,
+        run,
+        refused=lambda request: foreign(request, config.external_url),
+        read_body=body_of,
+    )
 
 
 def _own_routes(health: Health, registry: CollectorRegistry, cluster_label: str) -> list[Route]:
@@ -310,15 +358,26 @@ class _InThreads:
         """Return the endpoint for a handler."""
 
         async def endpoint(request: Request) -> Response:
-            if self._turns.statistics().tasks_waiting >= _WAITING_MAX:
-                busy = Problem(error="too many requests are waiting already; ask again in some seconds")
-                return _json(busy, 503, {"Retry-After": "1"})
+            try:
+                self._refuse_beyond_limit()
+            except BusyError as busy:
+                return _json(Problem(error=str(busy)), 503, {"Retry-After": "1"})
             async with self._turns:
                 if await request.is_disconnected():
                     return Response(status_code=503)
                 return await self._answered(answer, request)
 
         return endpoint
+
+    async def run(self, work: Callable[[], _Found]) -> _Found:
+        """Return what ``work`` returns; raise ``BusyError`` if too much waits for a thread already."""
+        self._refuse_beyond_limit()
+        async with self._turns:
+            return await anyio.to_thread.run_sync(work, limiter=self._threads)
+
+    def _refuse_beyond_limit(self) -> None:
+        if self._turns.statistics().tasks_waiting >= _WAITING_MAX:
+            raise BusyError("too many requests are waiting already; ask again in some seconds")
 
     async def _answered(self, answer: Callable[[Request], Response], request: Request) -> Response:
         try:

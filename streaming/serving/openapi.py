@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 from pydantic import BaseModel
 
-from alerts.alert import Alert
+from alerts.alert import Alert, Severity
 from alerts.delivery import KeptSilence
 from alerts.story import Explanation
 from coordinator_model.state import Transition
@@ -25,6 +25,7 @@ from streaming.serving.api import (
     Undecodable,
 )
 from streaming.serving.choosing import ORDERS, SORTS
+from streaming.serving.mcp import PATH as MCP_PATH
 from streaming.silences import ShownSilence, SilenceList
 
 PATH = "/api/openapi.json"
@@ -41,6 +42,7 @@ _SENTENCES = {
     413: "The body is too long.",
     415: "The body is not announced as JSON.",
     429: "Too much is asked at once.",
+    501: "The package that this needs is not installed.",
     503: "Not now.",
 }
 
@@ -157,6 +159,7 @@ OPERATIONS = (
             Parameter("status", "Which ones.", values=("firing", "resolved", "all")),
             _CLUSTER,
             Parameter("group", "Name of a group."),
+            Parameter("severity", "How urgent.", values=tuple(Severity)),
             *_PAGING,
         ),
         problems=(400,),
@@ -202,6 +205,13 @@ OPERATIONS = (
         Reloaded,
         method="post",
         problems=(403,),
+    ),
+    Operation(
+        MCP_PATH,
+        "Model Context Protocol for assistants: one JSON-RPC message, answered as JSON",
+        dict,
+        method="post",
+        problems=(403, 413, 415, 501),
     ),
     Operation("/ready", "Whether what is shown is whole and of now", Ready, unwell=Ready),
     Operation("/healthz", "Whether something in this process is broken", Healthy, unwell=Healthy),

@@ -106,7 +106,7 @@ class ShownAlerts:
         with self._lock:
             return heapq.nsmallest(limit, self._open.values(), key=loudness)
 
-    def matching(self, *, status: str, cluster: str, group: str | None) -> list[Alert]:
+    def matching(self, *, status: str, cluster: str, group: str | None, severity: str = "") -> list[Alert]:
         """Return the matching alerts, loudest first; "" and None match everything."""
         with self._lock:
             known = (*self._open.values(), *self._resolved.values())
@@ -117,6 +117,7 @@ class ShownAlerts:
                 if (not status or alert.status == status)
                 and (not cluster or alert.cluster == cluster)
                 and (group is None or alert.group == group)
+                and (not severity or alert.severity == severity)
             ),
             key=loudness,
         )

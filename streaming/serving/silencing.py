@@ -54,7 +54,7 @@ def may_write(request: Request, config: HttpConfig) -> str:
             "without http.users, silences and the configuration can be changed only where http.host is a "
             "loopback address; use groupwatch silence with --config, and SIGHUP"
         )
-    return _foreign(request, config.external_url)
+    return foreign(request, config.external_url)
 
 
 def me_route(config: HttpConfig, answering: Answering, *, is_desk: bool) -> Route:
@@ -78,7 +78,7 @@ def _far_page(request: Request, external_url: str) -> str:
     return "http.external_url does not name the address at which this page was opened" if is_page else ""
 
 
-def _foreign(request: Request, external_url: str) -> str:
+def foreign(request: Request, external_url: str) -> str:
     """Return that a browser sends the request for another site's page; "" if not.
 
     Programs that are no browsers send no Origin.
@@ -115,7 +115,7 @@ class _Endpoints:
             return _problem(403, refused)
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
             return _problem(415, "send the silence as Content-Type: application/json")
-        body = await _body(request)
+        body = await body_of(request)
         if body is None:
             return _problem(413, f"a silence has at most {_BODY_MAX} bytes")
         request.state.body = body
@@ -158,7 +158,7 @@ def silence_routes(desk: Silencing, config: HttpConfig, answering: Answering) ->
     ]
 
 
-async def _body(request: Request) -> bytes | None:
+async def body_of(request: Request) -> bytes | None:
     """Return the body, as far as it was sent; None if it is too long."""
     body = b""
     with suppress(ClientDisconnect):

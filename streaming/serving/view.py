@@ -145,11 +145,12 @@ class View:
         status: str = "firing",
         cluster: str = "",
         group: str | None = None,
+        severity: str = "",
         offset: int = 0,
         limit: int = 100,
     ) -> AlertList:
         """Return open alerts; with ``status`` "resolved" the last that ended, with "" both."""
-        matching = self._alerts.matching(status=status, cluster=cluster, group=group)
+        matching = self._alerts.matching(status=status, cluster=cluster, group=group, severity=severity)
         page, now_ms = matching[offset : offset + limit], self._clock_ms()
         found = ((alert.id, self._quiet.silenced(alert, now_ms)) for alert in page)
         silenced: dict[str, Silenced] = {alert_id: why for alert_id, why in found if why is not None}

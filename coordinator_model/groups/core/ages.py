@@ -5,7 +5,8 @@ generations begin anew in each life, so the generation alone does not date a lin
 happened
 
 - before the previous life of the group ended, or at the very millisecond of that end if it names a generation
-after the first, which a new life cannot have reached; or, for a line that ends a group, before this life began;
+after the first, which a new life cannot have reached; or, for a line that ends a group, before this life
+began;
 - before the group's coordinator loaded it: an earlier line describes a group that was loaded again since;
 - before the group's newest record, which names the members by itself.  Such a line may still correct an
 inferred transition, or how a member left whose departure was seen.

@@ -120,7 +120,7 @@ def test_lines_of_an_earlier_life_move_nothing() -> None:
 
 
 def test_a_late_line_of_the_end_s_own_millisecond_revives_nobody() -> None:
-    """A group that was emptied and deleted in one millisecond stays dead when its lines come behind the records."""
+    """A group emptied and deleted in one millisecond stays dead when its lines come behind the records."""
     group = classic.new_group(G)
     a_life(group, 1_000, "a")
     applied(group, 5_000, recorded(2))

@@ -13,16 +13,31 @@ export function printable(text) {
   return String(text ?? "").replace(UNSEEN, escape).replace(LONELY, escape);
 }
 
+/** Characters that are as wide as two Latin ones, and those that stand on the one before. */
+const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f000}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+const MARK = /\p{M}/u;
+
+/** How many Latin characters a character is wide. @param {string} one */
+const cells = (one) => (MARK.test(one) ? 0 : WIDE.test(one) ? 2 : 1);
+
+/** How many of the characters fit into so many cells. @param {string[]} shown @param {number} most */
+function fitting(shown, most) {
+  let left = most, count = 0;
+  while (count < shown.length && cells(shown[count]) <= left) left -= cells(shown[count++]);
+  return count;
+}
+
 /**
  * A name cut in its middle, so that its beginning and its end stay.
  * @param {string} text
- * @param {number} most characters
+ * @param {number} most Latin characters; others may be twice as wide
  */
 export function shortened(text, most) {
   const shown = [...printable(text)];
-  if (shown.length <= most) return shown.join("");
-  const head = Math.ceil((most - 1) * 0.6);
-  return shown.slice(0, head).join("") + "…" + shown.slice(shown.length - (most - 1 - head)).join("");
+  if (fitting(shown, most) === shown.length) return shown.join("");
+  const head = Math.ceil((most - 1) * 0.6), back = [...shown].reverse();
+  const tail = fitting(back, most - 1 - head);
+  return shown.slice(0, fitting(shown, head)).join("") + "…" + (tail ? shown.slice(-tail).join("") : "");
 }
 
 /**

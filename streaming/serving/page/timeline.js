@@ -1,12 +1,13 @@
 /** The picture of a group's window: alerts, states, rebalances, members, lag and commits on one axis of time. */
+import { AlertRow, alertRowsOf, ROW, ROWS_MAX } from "./alert_rows.js";
 import { Chart, Gaps } from "./charts.js";
 import { LANE, Lane, LANES_MAX, lanesOf } from "./lanes.js";
 import { html } from "./lib.js";
 import { scaleOf, ticks } from "./scale.js";
-import { counted, moment, printable, span, who, words } from "./text.js";
+import { counted, moment, printable, shortened, span, who, words } from "./text.js";
 
-const GUTTER = 190, AXIS = 24, ALERT = 20, BAND = 26, MARKS = 26, LAG = 96, COMMITS = 56, SPACE = 14;
-const ALERTS_MAX = 6, NEAR = 15, WIDE = 640;
+const GUTTER = 190, AXIS = 24, BAND = 26, MARKS = 26, LAG = 96, COMMITS = 56, SPACE = 14;
+const NEAR = 18, WIDE = 640;
 
 /**
  * Rebalances whose marks would touch, as one mark each.
@@ -22,19 +23,6 @@ export function marksOf(rebalances, x) {
     else marks.push({ at, list: [one] });
   }
   return marks;
-}
-
-/** Alerts in rows in which they do not touch. @param {any[]} alerts @param {number} now */
-function stacked(alerts, now) {
-  /** @type {number[]} */
-  const ends = [];
-  return alerts.map((alert) => {
-    const end = alert.ends_at_ms ?? now;
-    let row = ends.findIndex((one) => one < alert.starts_at_ms);
-    if (row < 0) row = ends.length;
-    ends[row] = end;
-    return { alert, row, end };
-  }).filter(({ row }) => row < ALERTS_MAX);
 }
 
 /**
@@ -71,28 +59,29 @@ export function Timeline({ history, from, to, width, now, utc, allLanes = false,
   const isWide = width >= WIDE;
   const plot = { from, to, left: isWide ? GUTTER : 0, width: width - (isWide ? GUTTER : 0) - 1 };
   const { x, inside } = scaleOf(plot);
-  const alerts = stacked(history.alerts.filter((/** @type {any} */ one) => one.starts_at_ms <= to && (one.ends_at_ms ?? now) >= from), now);
+  const alerts = alertRowsOf(history.alerts.filter((/** @type {any} */ one) => one.starts_at_ms <= to && (one.ends_at_ms ?? now) >= from));
+  const rows = alerts.slice(0, ROWS_MAX), rowHeight = isWide ? ROW : ROW + 12;
   const lanes = lanesOf(history.members.filter((/** @type {any} */ one) => one.joined_at_ms <= to && (one.left_at_ms < 0 || one.left_at_ms >= from)));
   const shown = allLanes ? lanes : lanes.slice(0, LANES_MAX);
   const laneHeight = isWide ? LANE : LANE + 12;
-  const rows = alerts.reduce((most, one) => Math.max(most, one.row + 1), 0);
   const head = title ? 46 : 0;
-  const yAlerts = head + AXIS + 4, yBand = yAlerts + rows * ALERT + (rows ? 6 : 0), yMarks = yBand + BAND;
+  const yAlerts = head + AXIS + 4, yBand = yAlerts + rows.length * rowHeight + (alerts.length > rows.length ? 18 : 0) + (rows.length ? 6 : 0), yMarks = yBand + BAND;
   const yLanes = yMarks + MARKS + (isWide ? 4 : 10), yMore = yLanes + shown.length * laneHeight;
   const yLag = yMore + (lanes.length > shown.length ? 20 : 0) + SPACE + (isWide ? 0 : 10);
   const yCommits = yLag + LAG + SPACE + (isWide ? 0 : 10), bottom = yCommits + COMMITS;
   const marks = marksOf(history.rebalances.filter((/** @type {any} */ one) => inside(one.started_at_ms)), x);
+  const subtitle = `${moment(from, utc)} – ${moment(to, utc, from)} ${utc ? "UTC" : "local time"}`;
   const chars = isWide ? Math.floor((GUTTER - 16) / 7) : Math.floor(width / 7.5);
   return html`<svg class="timeline" viewBox=${`0 0 ${width} ${bottom + 4}`} width=${width} height=${bottom + 4} role="group" aria-label=${`Timeline from ${moment(from, utc)} to ${moment(to, utc)}`}>
     <defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><line class="hatch" x1="0" y1="0" x2="0" y2="6" /></pattern></defs>
-    ${title && html`<text class="title" x="0" y="20">${title}</text><text class="subtitle" x="0" y="38">${moment(from, utc)} – ${moment(to, utc)} ${utc ? "UTC" : "local time"}</text>`}
+    ${title && html`<text class="title" x="0" y="20"><title>${title}</title>${shortened(title, Math.floor(width / 11))}</text><text class="subtitle" x="0" y="38" textLength=${subtitle.length * 6.7 > width ? width : undefined} lengthAdjust="spacingAndGlyphs">${subtitle}</text>`}
     ${ticks(from, to, plot.width, utc).map(({ at, label }) => html`<g><line class="grid" x1=${x(at)} x2=${x(at)} y1=${head + AXIS} y2=${bottom} /><text class="axis-label" x=${clamp(x(at), plot, label)} y=${head + 15} text-anchor="middle">${label}</text></g>`)}
     <${Gaps} history=${history} plot=${plot} x=${x} y=${yLanes} height=${bottom - yLanes} />
-    ${alerts.map(({ alert, row, end }) => html`<${AlertBar} alert=${alert} y=${yAlerts + row * ALERT} x=${x} end=${end} plot=${plot} utc=${utc} />`)}
+    ${rows.map((row, i) => html`<${AlertRow} key=${row.name} row=${row} y=${yAlerts + i * rowHeight} plot=${plot} x=${x} now=${now} chars=${isWide ? Math.floor((GUTTER - 16) / 7.2) : Math.floor(width / 7.5)} utc=${utc} />`)}
+    ${alerts.length > rows.length && html`<text class="axis-label" x=${plot.left} y=${yAlerts + rows.length * rowHeight + 11}>and ${counted(alerts.length - rows.length, "more kind")} of alerts</text>`}
     <g role="img" aria-label="States">${thinned(history.states, x, plot.from).map((/** @type {any} */ one) => html`<${StateBand} one=${one} y=${yBand} x=${x} plot=${plot} now=${now} />`)}</g>
     ${isWide && html`<text class="chart-label" x=${plot.left - 10} y=${yBand + 17} text-anchor="end">State</text>`}
     ${isWide && html`<text class="chart-label" x=${plot.left - 10} y=${yMarks + 18} text-anchor="end">Rebalances</text>`}
-    ${isWide && rows > 0 && html`<text class="chart-label" x=${plot.left - 10} y=${yAlerts + 13} text-anchor="end">Alerts</text>`}
     ${marks.map((mark, i) => html`<${Mark} key=${mark.list[0].started_at_ms} mark=${mark} y=${yMarks} bottom=${bottom} utc=${utc} isChosen=${mark.list.some((one) => one.started_at_ms === chosen)} isFocused=${i === (focused < 0 ? marks.length - 1 : Math.min(focused, marks.length - 1))} choose=${choose} point=${point} />`)}
     ${shown.map((lane, i) => html`<${Lane} lane=${lane} y=${yLanes + i * laneHeight + (isWide ? 0 : 10)} plot=${plot} x=${x} now=${now} chars=${chars} utc=${utc} />`)}
     ${lanes.length > shown.length && html`<text class="axis-label" x=${plot.left} y=${yMore + 15}>and ${counted(lanes.length - shown.length, "more member")}</text>`}
@@ -104,17 +93,6 @@ export function Timeline({ history, from, to, width, now, utc, allLanes = false,
 
 /** @param {number} at @param {any} plot @param {string} label */
 const clamp = (at, plot, label) => Math.max(plot.left + label.length * 3.4, Math.min(plot.left + plot.width - label.length * 3.4, at));
-
-/** @param {any} props */
-function AlertBar({ alert, y, x, end, plot, utc }) {
-  const from = x(alert.starts_at_ms), width = Math.max(3, x(end) - from);
-  const text = printable(alert.name), fits = plot.left + plot.width - from > text.length * 7 + 12;
-  return html`<g class=${`alert-bar is-${alert.severity}`} role="img" aria-label=${`${text}, ${alert.severity}, from ${moment(alert.starts_at_ms, utc)}${alert.ends_at_ms ? ` to ${moment(alert.ends_at_ms, utc)}` : ", still firing"}`}>
-    <title>${text}: ${printable(alert.summary)}</title>
-    <rect x=${from} y=${y} width=${width} height="15" rx="2" />
-    <text x=${fits ? from + 6 : from - 5} y=${y + 11.5} text-anchor=${fits ? "start" : "end"}>${text}</text>
-  </g>`;
-}
 
 /** @param {any} props */
 function StateBand({ one, y, x, plot, now }) {
@@ -146,7 +124,7 @@ function Mark({ mark, y, bottom, utc, isChosen, isFocused, choose, point }) {
     onClick=${() => choose?.(mark)} onKeyDown=${press} onFocus=${show} onBlur=${() => point?.(null)} onPointerEnter=${show} onPointerLeave=${() => point?.(null)}>
     <line class="mark-line" x1=${at} x2=${at} y1=${y - BAND} y2=${bottom} />
     <rect class="mark-touch" x=${at - 11} y=${y} width="22" height=${MARKS} />
-    ${many ? html`<rect class="mark-sign" x=${at - 9} y=${y + 5} width="18" height="16" rx="8" /><text class="mark-count" x=${at} y=${y + 17} text-anchor="middle">${list.length > 99 ? "99" : list.length}</text>`
+    ${many ? html`<rect class="mark-sign" x=${at - 9} y=${y + 5} width="18" height="16" rx="8" /><text class=${list.length > 99 ? "mark-count is-long" : "mark-count"} x=${at} y=${y + 17} text-anchor="middle">${list.length > 99 ? "99+" : list.length}</text>`
       : html`<path class="mark-sign" d=${`M${at} ${y + 4}l8 8l-8 8l-8 -8z`} />`}
   </g>`;
 }

@@ -290,16 +290,20 @@ class AssistantTools:
         now_ms = self._clock_ms()
         since_ms = _moment("since", asked.since, now_ms)
         until_ms = _moment("until", asked.until, now_ms) if asked.until else None
-        cluster = asked.cluster or self._cluster_of(asked.group)
+        cluster = self._cluster_of(asked.group, asked.cluster)
         story = self._story(cluster, asked.group, since_ms, now_ms)
         if story is None:
             raise ToolError(f"{no_group(asked.group, cluster)} Use the tool groups to find its name.")
         story = _cut(story, until_ms, asked.limit)
         return Told(story, as_text(story))
 
-    def _cluster_of(self, group: str) -> str:
-        """Return the one cluster that has such a group."""
-        names = [one.cluster for one in self._view.clusters().clusters]
+    def _cluster_of(self, group: str, cluster: str) -> str:
+        """Return the cluster if there is such a one; without its name the only one that has such a group."""
+        names = self._clusters()
+        if cluster:
+            if cluster not in names:
+                raise ToolError(_no_cluster(cluster, names))
+            return cluster
         having = [name for name in names if self._view.group(name, group) is not None]
         if len(having) == 1:
             return having[0]
@@ -316,10 +320,16 @@ class AssistantTools:
         ]
         if shown < total:
             notes.append(f"There are more: ask again with offset {shown}, or for fewer.")
-        known = [one.cluster for one in self._view.clusters().clusters] if cluster else []
-        if cluster not in ("", *known):
-            notes.append(f"There is no cluster {cluster!r}; there are {', '.join(known)}.")
+        if cluster and cluster not in self._clusters():
+            notes.append(_no_cluster(cluster, self._clusters()))
         return notes
+
+    def _clusters(self) -> list[str]:
+        return [one.cluster for one in self._view.clusters().clusters]
+
+
+def _no_cluster(cluster: str, known: Sequence[str]) -> str:
+    return f"There is no cluster {cluster!r}; there are {', '.join(known)}."
 
 
 def _group(one: GroupSummary) -> GroupFound:

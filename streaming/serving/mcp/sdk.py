@@ -79,4 +79,5 @@ def _listed(tool: Tool) -> types.Tool:
 
 
 def _text(text: str) -> types.TextContent:
-    return types.TextContent(type="text", text=text)
+    """Return the text; halves of characters, which JSON can name and UTF-8 cannot write, are spelled out."""
+    return types.TextContent(type="text", text=text.encode(errors="backslashreplace").decode())

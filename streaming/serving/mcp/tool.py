@@ -51,7 +51,7 @@ def answer_of(tool: Tool, given: Mapping[str, Any] | None) -> Told:
     named = {name: value for name, value in (given or {}).items() if value not in (None, "")}
     try:
         arguments = msgspec.convert(named, tool.arguments, strict=False)
-    except (msgspec.ValidationError, RecursionError) as error:
+    except (msgspec.ValidationError, UnicodeError, RecursionError) as error:
         raise ToolError(f"{tool.name} does not take these arguments: {error}") from error
     return tool.call(arguments)
 

@@ -174,6 +174,7 @@ def test_of_one_cluster_alone_a_group_may_be_gone(stories: Stories) -> None:
     ("asked", "why"),
     [
         pytest.param({}, "there is no group 'x' in cluster 'eu'", id="group"),
+        pytest.param({"cluster": "us-1"}, "There is no cluster 'us-1'; there are eu, us", id="cluster"),
         pytest.param({"since": "noon"}, "since: 'noon' is neither", id="since"),
         pytest.param({"until": "-1h"}, "until: '-1h' is neither", id="until"),
     ],
@@ -183,4 +184,4 @@ def test_what_has_no_story_is_said_in_words(
 ) -> None:
     """So that the assistant can ask again."""
     with pytest.raises(ToolError, match=why):
-        tools_of(view, stories).explain(StoryAsked(cluster="eu", group="x", **asked))
+        tools_of(view, stories).explain(StoryAsked(**{"cluster": "eu", "group": "x"} | asked))

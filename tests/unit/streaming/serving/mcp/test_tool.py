@@ -97,6 +97,7 @@ def test_arguments_are_taken_as_models_send_them(given: dict[str, Any], answer: 
         pytest.param({"name": "x", "kind": "c"}, id="not-offered"),
         pytest.param({"name": "x", "nmae": "y"}, id="unknown"),
         pytest.param({"name": ["x"]}, id="list"),
+        pytest.param({"name": "x", "\ud800": 1}, id="half-a-character"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_words(given: dict[str, Any] | None) -> None:

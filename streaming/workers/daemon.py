@@ -12,11 +12,12 @@ from pyspark import (
     worker,  # noqa: F401 - imported for those that are forked
 )
 
-import streaming.workers  # noqa: F401 - imported for those that are forked
+from streaming.workers import state_stream
 
 
 def main() -> None:
     """Fork workers until Spark ends."""
+    state_stream.install()
     # The collector of a worker would write into every object, and so copy the memory that all share.
     gc.collect()
     gc.freeze()

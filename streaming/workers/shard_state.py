@@ -6,7 +6,7 @@ time at which the shard must be looked at even without news, and the shard itsel
 """
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -21,6 +21,7 @@ from coordinator_model.shard import DamagedError, Divergence, Judge, Outputs, Sh
 from streaming.control import ClocksRead
 from streaming.decoders import plain, unpack_cell
 from streaming.workers.collector import collector_paused
+from streaming.workers.saved_state import SavedState
 from streaming.workers.worker_memory import keep_memory
 from streaming.workers.zstd import ZSTD
 
@@ -51,9 +52,12 @@ class ShardStage:
     shard_count: int
 
     def __call__(
-        self, key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: Any
-    ) -> Iterator[pd.DataFrame]:
-        """Apply one batch's cells to one shard; yields at most one frame of ``OUTPUT_SCHEMA``."""
+        self, key: tuple[Any, ...], frames: Iterable[Mapping[str, Iterable[Any]]], state: Any
+    ) -> Iterator[pd.DataFrame | list[_Row]]:
+        """Apply one batch's cells to one shard; yields at most once: rows of ``OUTPUT_SCHEMA``.
+
+        As a frame, as Spark wants them, or as they are for ``state_stream.py``.
+        """
         keep_memory()
         # Nothing made here has cycles, and the collector would examine a shard's many objects repeatedly.
         with collector_paused():
@@ -67,7 +71,8 @@ class ShardStage:
             del seen
         rows += unread
         if rows:
-            yield pd.DataFrame(rows, columns=["kind", "key", "value"])
+            is_plain = isinstance(state, SavedState)
+            yield rows if is_plain else pd.DataFrame(rows, columns=["kind", "key", "value"])
 
     def advance(self, shard: int, seen: list[Seen], blob: bytes | None) -> tuple[list[_Row], bytes, int]:
         """Return the output rows, the new blob and when the shard is due, after ``seen``.

@@ -110,12 +110,28 @@ def apply(group: Group, seen: Seen, context: Context) -> Step:
     An observation of the backlog changes the group and emits nothing.
     """
     step = Step()
+    if type(seen.what) is on.OffsetsCommitted and _is_plain_commit(group, seen):
+        group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
+        offsets.offsets_committed(turn_of(group, seen, context, step), seen.what)
+        return Step() if context.backlog else step
     if not seen.is_ahead and classic.must_wait(group, seen, context) and classic.hold(group, seen):
         _noticed(group, seen, context, step)
     else:
         _apply(group, seen, context, step)
     classic.release(group, context, step, _apply)
     return Step() if context.backlog else step
+
+
+def _is_plain_commit(group: Group, seen: Seen) -> bool:
+    """Return whether commits do nothing but what their own handler does: nearly all of a topic's records.
+
+    Records have no broker and no age, so what remains is a group that lives, by one of both models, and that
+    nothing waits in.
+    """
+    if group.state is GroupState.DEAD or group.held_record is not None or seen.is_ahead:
+        return False
+    is_settled = group.modern is None or group.group_type != "classic"
+    return is_settled and seen.source is Source.OFFSETS and seen.broker < 0
 
 
 def beat(group: Group, seen: Seen) -> bool:

@@ -135,6 +135,8 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     def read_to(self, position: int) -> None:
         """Note that everything before ``position`` has been read."""
         self.position = max(self.position, position)
+        if not self.ahead or self.ahead[0][0] > self.position:
+            return
         done = 0
         for end_offset, at_ms in self.ahead:
             if end_offset > self.position:
@@ -163,8 +165,8 @@ class OffsetsLane(msgspec.Struct, array_like=True):
         return self.reached_ms if limit_ms < 0 else limit_ms
 
     def _next_clock_ms(self, offset: int) -> int:
-        """Return the time of the first clock after ``offset``; -1: none is known yet."""
-        return next((at_ms for end_offset, at_ms in self.ahead if end_offset > offset), -1)
+        """Return the time of the first clock after ``offset`` (read to before); -1: none is known."""
+        return self.ahead[0][1] if self.ahead and self.ahead[0][0] > offset else -1
 
     def come_back(self, to_ms: int) -> None:
         """Withdraw the proof of every time after ``to_ms``: a clock has disproved it."""

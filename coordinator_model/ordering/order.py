@@ -245,7 +245,8 @@ class Order(msgspec.Struct, array_like=True):
         may_have_lines = self.events_partitions or self.first_clock_ms < 0
         if may_have_lines and isinstance(seen.what, on.GroupRecorded):
             self.zones.note_record(seen.what, seen.offset, seen.at_ms)
-        seen = righted(seen, self.clocked.wrong_ms, self.clocked.near_ms(seen.offset))
+        if self.clocked.wrong_ms:
+            seen = righted(seen, self.clocked.wrong_ms, self.clocked.near_ms(seen.offset))
         order_ms = self.clocked.order_of(seen.offset, seen.at_ms)
         self.held.append(Buffered(max(order_ms, self.now_ms), self.clocked.with_lag(seen)))
 

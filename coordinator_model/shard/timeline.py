@@ -81,6 +81,8 @@ class Timeline:
         answered = ANSWERS.get(type(held.seen.what))
         if answered is not None:
             answered(self, live, held, held.seen.what)
+        elif type(held.seen.what) is on.OffsetsCommitted and not live.absent and not live.group.held_record:
+            self._commit(live, held.seen, held.order_ms)
         elif not live.absent or _is_sign_of_life(held.seen):
             self._apply(live, held.seen, held.order_ms)
 
@@ -224,14 +226,27 @@ class Timeline:
         self.verdicts.account(live, step, seen, order_ms, backlog=seen.backlog)
         self.reschedule(live, order_ms)
 
+    def _commit(self, live: Live, seen: Seen, order_ms: int) -> None:
+        """Do what ``_apply`` does, with a commit of a group in which nothing waits: no source changes."""
+        context = self.verdicts.context(live, order_ms, backlog=seen.backlog)
+        step = self._step_in(live, seen, order_ms, context)
+        self._report_later(live, order_ms)
+        self.verdicts.account(live, step, seen, order_ms, backlog=seen.backlog)
+        same = context.backlog is (self.header.live_since_ms < 0)
+        self.reschedule(live, order_ms, context if same else None)
+
     def _report_later(self, live: Live, order_ms: int) -> None:
         if live.slot.report_ms == NEVER:
             live.slot.report_ms = (order_ms // COMMIT_REPORT_MS + 1) * COMMIT_REPORT_MS
 
     def _step(self, live: Live, seen: Seen, order_ms: int) -> Step:
+        context = self.verdicts.context(live, order_ms, backlog=seen.backlog)
+        return self._step_in(live, seen, order_ms, context)
+
+    def _step_in(self, live: Live, seen: Seen, order_ms: int, context: Context) -> Step:
         was_absent, live.absent = live.absent, False
         try:
-            step = groups.apply(live.group, seen, self.verdicts.context(live, order_ms, backlog=seen.backlog))
+            step = groups.apply(live.group, seen, context)
             live.absent = was_absent and groups.is_new(live.group)  # it was too old to begin a group
             return step
         except Exception as error:
@@ -328,10 +343,11 @@ class Timeline:
             kept_ms = max(kept_ms, told_ms + EXPIRY_MARGIN_MS)
         return group.last_seen_ms + kept_ms
 
-    def reschedule(self, live: Live, at_ms: int) -> None:
-        """Note when the group must be looked at next."""
+    def reschedule(self, live: Live, at_ms: int, context: Context | None = None) -> None:
+        """Note when the group must be looked at next; ``context``: the live sources then, if known."""
         slot = live.slot
-        context = self.verdicts.context(live, at_ms, backlog=self.header.live_since_ms < 0)
+        if context is None:
+            context = self.verdicts.context(live, at_ms, backlog=self.header.live_since_ms < 0)
         model_ms = groups.due_at(live.group, context)
         due_ms = min(slot.judge_due_ms, self._forget_ms(live))
         due_ms = due_ms if model_ms is None or model_ms > due_ms else model_ms

@@ -96,9 +96,9 @@ class Verdicts:
         if backlog or self.header.live_since_ms < 0:
             return
         group = live.group.group
-        last = core.last_move(live.group, self.header.moved)
         for transition in step.transitions:
             self.transitions.append((at_ms, transition))
+            last = core.last_move(live.group, self.header.moved)
             moved = core.move_behind(transition, last, self.header.coordinator)
             if moved is not None and core.is_upset(live.group, transition, moved):
                 self.outputs.upset.append(core.upset(transition, self.header.shard, moved))

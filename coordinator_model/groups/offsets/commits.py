@@ -3,6 +3,7 @@
 from coordinator_model.groups.core import Inference, Turn, create, note_commits
 from coordinator_model.groups.offsets import intake
 from coordinator_model.groups.offsets.transactions import forget, note_commit
+from coordinator_model.kafka import GroupState
 from coordinator_model.observations import (
     PARTITIONS_MAX,
     TOO_MANY_TOPICS,
@@ -15,10 +16,10 @@ from coordinator_model.state import Group
 
 def offsets_committed(turn: Turn, what: OffsetsCommitted) -> None:
     """Store the newest offsets; a commit proves that the group exists, at least as a simple group."""
-    if any(commit.offset is not None for commit in what.commits):
+    group = turn.group
+    if group.state is GroupState.DEAD and any(commit.offset is not None for commit in what.commits):
         create(turn, by=Inference.COMMIT_STORED)
     note_commits(turn, what.commits)
-    group = turn.group
     if not turn.context.backlog:
         turn.step.progressed |= intake.note_commits(group, what.commits)
     removed_ms = -1
@@ -44,10 +45,12 @@ def has_room(group: Group, topic: str, partition: int) -> bool:
 
 
 def _keep(group: Group, commit: Commit, offset: int) -> None:
-    note_commit(group, commit.topic, commit.partition, offset, commit.committed_at_ms)
+    at_ms = commit.committed_at_ms
+    if group.claims is not None:
+        note_commit(group, commit.topic, commit.partition, offset, at_ms)
     topic = group.commits.setdefault(commit.topic, {})
-    topic[commit.partition] = (offset, commit.committed_at_ms)
-    group.last_commit_ms = max(group.last_commit_ms, commit.committed_at_ms)
+    topic[commit.partition] = (offset, at_ms)
+    group.last_commit_ms = max(group.last_commit_ms, at_ms)
     group.offsets_gone_ms = -1
 
 

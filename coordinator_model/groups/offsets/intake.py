@@ -25,7 +25,8 @@ def note_commits(group: Group, commits: Iterable[Commit]) -> bool:
 
 def _note_commit(group: Group, commit: Commit, offset: int) -> bool:
     known = _tracks(group, commit.committed_at_ms)
-    is_other = known.renew(commit.topic, commit.topic_id, known.since_base(commit.committed_at_ms))
+    at = known.since_base(commit.committed_at_ms)
+    is_other = known.renew(commit.topic, commit.topic_id, at)
     track = known.track(commit.topic, commit.partition)
     if track is None:
         return False
@@ -34,7 +35,7 @@ def _note_commit(group: Group, commit: Commit, offset: int) -> bool:
         known,
         track,
         offset=offset,
-        at=known.since_base(commit.committed_at_ms),
+        at=at,
         before=None if earlier is None else (earlier[0], known.since_base(earlier[1])),
         steady=known.since_base(group.state_since_ms),
         may_abort=group.claims is not None,

@@ -22,9 +22,9 @@ from streaming.decoders.plain_commits import topic_ids
 
 @dataclass
 class Rows:
-    """The rows of one Kafka partition in a batch."""
+    """Rows of a batch, one Kafka partition after the other."""
 
-    partition: int
+    partition: Ints
     offset: Ints
     timestamp_ms: Ints
     key: BinaryColumn
@@ -39,6 +39,8 @@ class Keys:
     groups: list[str]
     group: Ints
     """Index into ``groups``."""
+    lane: list[int]
+    """The Kafka partition of each group: one that has commits in two of them stands there twice."""
     topic: list[str]
     partition: list[int]
     legacy: Bools
@@ -62,9 +64,8 @@ def coalesced_commits(
     rows: Rows, commits: Commits, others: list[tuple[int, str]]
 ) -> list[tuple[int, Recorded]]:
     """Return the commits coalesced by run, each with its last row; ``others`` end the runs of their group."""
-    numbers = {name: number for number, name in enumerate(commits.keys.groups)}
     group = commits.keys.group[commits.code]
-    separators = _between(commits, group, [(numbers[name], row) for row, name in others if name in numbers])
+    separators = _between(commits, group, _numbers_of(rows, commits.keys, others)) if others else []
     run = _runs(rows, commits, group, separators)
     # A key belongs to one group, so if each group has one run, key and slot are the same.
     slot = commits.code if run is group else _numbered(run * len(commits.keys.topic) + commits.code)
@@ -75,6 +76,13 @@ def coalesced_commits(
     order = np.lexsort((last, run[last]))
     last = last[order]
     return _coalesced(rows, commits, run[last], last, count[order])
+
+
+def _numbers_of(rows: Rows, keys: Keys, others: list[tuple[int, str]]) -> list[tuple[int, int]]:
+    """Return the number of the group of each of ``others`` in its Kafka partition, if any."""
+    numbers = {place: number for number, place in enumerate(zip(keys.lane, keys.groups, strict=True))}
+    places = ((int(rows.partition[row]), name) for row, name in others)
+    return [(numbers[place], row) for place, (row, _) in zip(places, others, strict=True) if place in numbers]
 
 
 def _between(commits: Commits, group: Ints, others: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -38,6 +38,10 @@ ORIGIN = "offsets"
 _SAMPLE_BYTES_MAX = 110
 """Bytes of a sample's key and value each: as hex in one JSON object they stay below 512 bytes."""
 
+AT_ONCE_ROWS = 20_000
+"""Rows of a live batch: what is fixed for each block would cost more than the rows.  A backlog's partitions
+are read one by one, as their columns fit into the processor's caches."""
+
 _shard_of = lru_cache(maxsize=65_536)(shard_of)
 
 
@@ -53,7 +57,7 @@ class _Faults:
         if known is not None:
             self._merged[error.fault] = (known[0] + count, known[1], known[2])
             return
-        detail = f"{error.detail} (partition {rows.partition}, offset {int(rows.offset[row])})"
+        detail = f"{error.detail} (partition {rows.partition[row]}, offset {int(rows.offset[row])})"
         self._merged[error.fault] = (count, _sample(rows.key.at(row), rows.value.at(row)), detail.strip())
 
     def undecodable(self) -> list[Undecodable]:
@@ -71,7 +75,9 @@ def _sample(key: bytes | None, value: bytes | None) -> bytes:
     return msgspec.json.encode(cut)
 
 
-def decode_offsets(table: pa.Table, *, shard_count: int, backlog_ends: Mapping[int, int]) -> Decoded:
+def decode_offsets(
+    table: pa.Table, *, shard_count: int, backlog_ends: Mapping[int, int], at_once: int = AT_ONCE_ROWS
+) -> Decoded:
     """Return the observations in rows of ``__consumer_offsets``.
 
     Args:
@@ -80,9 +86,10 @@ def decode_offsets(table: pa.Table, *, shard_count: int, backlog_ends: Mapping[i
         shard_count: how many shards the groups are spread over.
         backlog_ends: Kafka partition -> end offset captured at the first start; a partition that is not
             named has no backlog.
+        at_once: up to so many rows, those of all partitions are read together.
     """
     decoded, faults = Decoded(), _Faults()
-    for rows in _by_partition(table, backlog_ends):
+    for rows in _in_blocks(table, backlog_ends, at_once):
         found: list[tuple[int, Recorded]] = []
         like_commit = _looks_like_commit(rows.key)
         _read_others(rows, np.flatnonzero(~like_commit), found, decoded, faults)
@@ -97,14 +104,15 @@ def decode_offsets(table: pa.Table, *, shard_count: int, backlog_ends: Mapping[i
 def _in_place(rows: Rows, found: list[tuple[int, Recorded]]) -> Iterator[tuple[str, Seen]]:
     """Yield the observations up to each row with that row's place, and their group."""
     row = np.array([row for row, _ in found], np.int64)
-    places = (rows.timestamp_ms[row].tolist(), rows.offset[row].tolist(), rows.backlog[row].tolist())
-    for (_, what), at_ms, offset, backlog in zip(found, *places, strict=True):
+    columns = rows.partition, rows.timestamp_ms, rows.offset, rows.backlog
+    places = [column[row].tolist() for column in columns]
+    for (_, what), partition, at_ms, offset, backlog in zip(found, *places, strict=True):
         yield (
             what.group,
             Seen(
                 at_ms=at_ms,
                 source=Source.OFFSETS,
-                partition=rows.partition,
+                partition=partition,
                 offset=offset,
                 index=0,
                 broker=-1,
@@ -115,20 +123,32 @@ def _in_place(rows: Rows, found: list[tuple[int, Recorded]]) -> Iterator[tuple[s
         )
 
 
-def _by_partition(table: pa.Table, backlog_ends: Mapping[int, int]) -> Iterator[Rows]:
-    """Yield the rows of each Kafka partition, in their order."""
-    for partition, stretches in sorted(_stretches(table).items()):
-        part = pa.concat_tables(table.slice(start, end - start) for start, end in stretches)
-        columns = {name: _whole(part.column(name)) for name in ("offset", "timestamp_ms", "key", "value")}
-        offset = columns["offset"].to_numpy(zero_copy_only=False)
-        yield Rows(
-            partition=partition,
-            offset=offset,
-            timestamp_ms=columns["timestamp_ms"].to_numpy(zero_copy_only=False),
-            key=BinaryColumn(columns["key"]),
-            value=BinaryColumn(columns["value"]),
-            backlog=offset < backlog_ends.get(partition, 0),
-        )
+def _in_blocks(table: pa.Table, backlog_ends: Mapping[int, int], at_once: int) -> Iterator[Rows]:
+    """Yield the rows of each Kafka partition, in their order; few rows all in one block."""
+    stretches = sorted(_stretches(table).items())
+    if table.num_rows <= at_once:
+        yield _block(table, [stretch for _, some in stretches for stretch in some], backlog_ends)
+    else:
+        for _, some in stretches:
+            yield _block(table, some, backlog_ends)
+
+
+def _block(table: pa.Table, stretches: list[tuple[int, int]], backlog_ends: Mapping[int, int]) -> Rows:
+    part = pa.concat_tables(table.slice(start, end - start) for start, end in stretches or [(0, 0)])
+    columns = {name: _whole(part.column(name)) for name in ("key", "value")}
+    partition, offset, timestamp_ms = (
+        part.column(name).to_numpy().astype(np.int64) for name in ("partition", "offset", "timestamp_ms")
+    )
+    present, index = np.unique(partition, return_inverse=True)
+    ends = np.array([backlog_ends.get(one, 0) for one in present.tolist()], np.int64)
+    return Rows(
+        partition=partition,
+        offset=offset,
+        timestamp_ms=timestamp_ms,
+        key=BinaryColumn(columns["key"]),
+        value=BinaryColumn(columns["value"]),
+        backlog=offset < ends[index],
+    )
 
 
 def _stretches(table: pa.Table) -> dict[int, list[tuple[int, int]]]:
@@ -191,10 +211,18 @@ def _read_commits(rows: Rows, row: Ints, decoded: Decoded, faults: _Faults) -> C
             odd[int(row[index])], time_at[index], good[index] = read, -1, True
     commits = Commits(row[good], time_at[good], tombstone[good], code[good], keys, odd)
     _count_commits(commits, decoded)
-    made = commits.row[~commits.tombstone]
-    if len(made):
-        decoded.committed_ms[rows.partition] = int(rows.timestamp_ms[made].max())
+    _note_newest(rows, commits.row[~commits.tombstone], decoded)
     return commits
+
+
+def _note_newest(rows: Rows, made: Ints, decoded: Decoded) -> None:
+    """Note the time of the newest of these commits in each Kafka partition."""
+    if not len(made):
+        return
+    partition = rows.partition[made]
+    begin = np.concatenate(([0], np.flatnonzero(np.diff(partition)) + 1))
+    newest = np.maximum.reduceat(rows.timestamp_ms[made], begin)
+    decoded.committed_ms.update(zip(partition[begin].tolist(), newest.tolist(), strict=True))
 
 
 def _read_keys(rows: Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, Keys]:
@@ -213,7 +241,30 @@ def _read_keys(rows: Rows, row: Ints, faults: _Faults) -> tuple[Ints, Ints, Keys
             legible[number] = False
             faults.add(rows, int(first[number]), error, int(count[number]))
     keep = legible[code]
-    return row[keep], code[keep], _parts(key, layout, legible)
+    row, code = row[keep], code[keep]
+    return row, *_by_lane(rows.partition[row], code, _parts(key, layout, legible))
+
+
+def _by_lane(lane: Ints, code: Ints, keys: Keys) -> tuple[Ints, Keys]:
+    """Return codes and keys with the Kafka partition of each group, in which its runs begin and end."""
+    of_group = np.full(len(keys.groups), -1, np.int64)
+    of_group[keys.group[code]] = lane
+    if (of_group[keys.group[code]] == lane).all():
+        keys.lane = of_group.tolist()
+        return code, keys
+    # Only a mirrored or foreign topic has a group's commits in several partitions.
+    keyed, code = np.unique(lane * len(keys.topic) + code, return_inverse=True)
+    lane, old = np.divmod(keyed, len(keys.topic))
+    grouped, group = np.unique(lane * len(keys.groups) + keys.group[old], return_inverse=True)
+    lane, named = np.divmod(grouped, len(keys.groups))
+    return code, Keys(
+        groups=[keys.groups[number] for number in named.tolist()],
+        group=group,
+        lane=lane.tolist(),
+        topic=[keys.topic[number] for number in old.tolist()],
+        partition=[keys.partition[number] for number in old.tolist()],
+        legacy=keys.legacy[old],
+    )
 
 
 def _are_sane(rows: Rows, row: Ints, time_at: Ints) -> Bools:
@@ -229,6 +280,7 @@ def _parts(key: BinaryColumn, layout: KeyLayout, legible: Bools) -> Keys:
     return Keys(
         groups=group.dictionary.to_pylist(),
         group=group.indices.to_numpy().astype(np.int64),
+        lane=[],
         topic=key.texts(key.start + group_end + 2, np.maximum(topic_end - group_end - 2, 0)).to_pylist(),
         partition=layout.partition.tolist(),
         legacy=key.byte(key.start + 1) == LEGACY_OFFSET_COMMIT,

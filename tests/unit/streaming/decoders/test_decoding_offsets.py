@@ -447,6 +447,21 @@ def test_folding_tells_what_one_by_one_tells(rows: list[Row], backlog: int, firs
         assert _commits_in(ours) == _commits_in(own)
 
 
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.tuples(_ROWS, st.sampled_from([1, 3])), max_size=6), st.integers(0, 60))
+def test_partitions_read_together_tell_what_each_tells(
+    parts: list[tuple[list[Row], int]], backlog: int
+) -> None:
+    """Also where a group has commits in several partitions, as in a mirrored topic: no run goes across."""
+    rows = [row._replace(partition=partition) for some, partition in parts for row in some]
+    how: dict[str, Any] = {"shard_count": SHARDS, "backlog_ends": {3: backlog}}
+    together, apart = decode_offsets(_batch(rows), **how), decode_offsets(_batch(rows), **how, at_once=-1)
+    assert (together.cells, together.counts) == (apart.cells, apart.counts)
+    assert together.committed_ms == apart.committed_ms
+    faults = [{bad.reason: bad.count for bad in one.bad} for one in (together, apart)]
+    assert faults[0] == faults[1]
+
+
 def _commits_in(told: list[tuple[int, Any]]) -> int:
     return sum(
         commit.count for _, what in told if isinstance(what, OffsetsCommitted) for commit in what.commits

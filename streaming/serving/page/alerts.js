@@ -54,10 +54,10 @@ function AlertCard({ alert, silenced, at, shared, reload, isOnGroup }) {
 
 /**
  * Each client once, with a remark: a client that comes back is another member each time.
- * @param {any} alert
+ * @param {any} alert @param {boolean} [counts] the remark says how many members a client has been
  * @returns {[string, string][]}
  */
-function culprits(alert) {
+export function culprits(alert, counts = true) {
   /** @type {Map<string, {name: string, basis: string, members: number}>} */
   const found = new Map();
   for (const one of alert.culprits) {
@@ -66,7 +66,7 @@ function culprits(alert) {
     found.set(`${one.basis} ${name}`, { ...known, members: known.members + 1 });
   }
   return [...found.values()].map(({ name, basis, members }) => {
-    const remarks = [members > 1 ? counted(members, "member") : "", basis === "observed" ? "" : printable(basis)];
+    const remarks = [counts && members > 1 ? counted(members, "member") : "", basis === "observed" ? "" : printable(basis)];
     return [name, remarks.filter(Boolean).join(", ")];
   });
 }
@@ -78,7 +78,7 @@ function lasted(alert, at, utc) {
 }
 
 /** @param {{alert: any}} props */
-function Subject({ alert }) {
+export function Subject({ alert }) {
   if (!alert.group) return html`<bdi class="name">${printable(alert.cluster)}</bdi> <span class="dim">whole cluster</span>`;
   return html`<a class="name" href=${groupAddress(alert.cluster, alert.group)}><bdi>${printable(alert.group)}</bdi></a> <span class="dim"><bdi>${printable(alert.cluster)}</bdi></span>`;
 }

@@ -1,6 +1,7 @@
 /** The first view: what fires, all groups, and how well each cluster is heard. */
 import { Alerts } from "./alerts.js";
 import { asRequest, chosenInAddress, Filters, ROWS, writeToAddress } from "./filters.js";
+import { Glance } from "./glance.js";
 import { useAnswer, useNow } from "./hooks.js";
 import { html, useEffect, useState } from "./lib.js";
 import { Rows } from "./rows.js";
@@ -36,7 +37,10 @@ export function Fleet(shared) {
     groups.again();
   };
   return html`
-    <${Headline} alerts=${alerts.answer} groups=${groups.answer} />
+    <div class="first">
+      <${Headline} alerts=${alerts.answer} groups=${groups.answer} />
+      ${alerts.answer && html`<${Glance} list=${alerts.answer} at=${at} />`}
+    </div>
     ${alerts.answer && html`<section aria-label="What fires"><${Alerts} list=${alerts.answer} at=${at} shared=${shared} reload=${reload} /></section>`}
     <section aria-labelledby="groups-title">
       <div class="section-head">

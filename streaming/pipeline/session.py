@@ -22,6 +22,7 @@ from streaming.pipeline import executors
 from streaming.pipeline.folders import CheckpointRefusedError
 
 _STORE = "spark.sql.streaming.stateStore"
+_PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 DEFAULTS: Mapping[str, str] = {
     "spark.ui.enabled": "false",  # our own server shows what matters; the UI keeps every job in memory
@@ -51,6 +52,9 @@ DEFAULTS: Mapping[str, str] = {
     # backlog, and the garbage collector would mark it again and again.
     "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
     "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
+    # Spark's newer Kafka reader writes the code of two projections for each partition that a batch reads, and
+    # that is a quarter of what the JVM spends on a small batch.  Offsets are saved alike by both readers.
+    "spark.sql.streaming.disabledV2MicroBatchReaders": _PROVIDER,
     "spark.sql.codegen.wholeStage": "true",
     "spark.log.level": "WARN",
 }
@@ -90,7 +94,6 @@ ARCHIVE = "GROUPWATCH_ARCHIVE"
 """The variable that names the archive of our packages for executors; deploy/spark/submit.sh sets it."""
 _UNPACKED = "groupwatch-packages"
 """Where an executor unpacks it, in its own working folder."""
-_PROVIDER = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _LOCAL_MASTER = "local[*]"
 _STATE_TASKS = "spark.sql.shuffle.partitions"
 _BEFORE_THE_JVM = ("spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath")

@@ -1,6 +1,8 @@
 """When Spark's JVM is started, and by whom."""
 
 import os
+import re
+import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +11,7 @@ import pytest
 from pyspark import SparkContext
 
 from streaming.jars import JarError, launch
+from streaming.jars.java import java_command
 
 
 @pytest.fixture
@@ -84,6 +87,39 @@ def test_options_of_java_stand_before_those_of_the_user(monkeypatch: pytest.Monk
 
     first, *_, last = os.environ["SPARK_SUBMIT_OPTS"].split()
     assert (first, last) == ("-XX:TieredStopAtLevel=1", "-XX:TieredStopAtLevel=4")
+
+
+@pytest.mark.parametrize(("processors", "is_serial"), [(2, True), (4, True), (8, False)])
+def test_few_processors_get_the_collector_that_keeps_the_heap_small(
+    monkeypatch: pytest.MonkeyPatch, processors: int, *, is_serial: bool
+) -> None:
+    """With many, one thread that collects would hold up all others."""
+    monkeypatch.setattr(launch, "processors", lambda: processors)
+
+    told = [*launch._java_options(Path("/nowhere"), None)]
+
+    assert ("-XX:+NeverActAsServerClassMachine" in told) is is_serial
+
+
+def test_a_user_may_choose_any_collector() -> None:
+    """Java refuses two that are chosen by name, so ours is none that was chosen."""
+    ours = [one for one in launch._java_options(Path("/nowhere"), None) if one.startswith("-XX:")]
+    java = [java_command(), *ours, "-XX:+UseG1GC", "-XX:+PrintFlagsFinal", "-version"]
+
+    said = subprocess.run(java, capture_output=True, text=True, check=True).stdout
+
+    assert re.search(r"bool UseG1GC += true", said)
+
+
+@pytest.mark.parametrize(
+    ("quota", "most"), [("150000 100000", 2), ("10000 100000", 1), ("max 100000", 2**16), ("", 2**16)]
+)
+def test_the_quota_of_a_container_counts(tmp_path: Path, quota: str, most: int) -> None:
+    """As it does for Java itself: a container of two processors stands on a machine of many."""
+    file = tmp_path / "cpu.max"
+    file.write_text(quota)
+
+    assert launch.processors(file) == min(most, launch.processors(tmp_path / "missing"))
 
 
 def test_classes_are_taken_from_an_archive_that_is_there(tmp_path: Path) -> None:

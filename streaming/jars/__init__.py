@@ -11,9 +11,11 @@ from streaming.jars.jars import (
 )
 from streaming.jars.java import JavaError, java_command
 from streaming.jars.launch import begin_jvm, brings_connector, given_to_jvm, is_submitted
+from streaming.jars.local_files import LOCAL_FILES
 
 __all__ = [
     "DEFAULT_VERSIONS",
+    "LOCAL_FILES",
     "JarError",
     "JavaError",
     "Tell",

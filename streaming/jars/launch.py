@@ -16,6 +16,7 @@ from pyspark import SparkConf, SparkContext
 
 from streaming.jars.class_archive import archive_file
 from streaming.jars.jars import ensure_jars
+from streaming.jars.local_files import LOCAL_FILES_JAR
 
 _CONNECTOR = "spark-sql-kafka-0-10"
 _ENVIRONMENT: Mapping[str, str] = {
@@ -31,9 +32,9 @@ _MADE_UP: Mapping[str, str] = {"spark.master": "local[*]", "spark.ui.showConsole
 _passed: dict[str, str] = {}
 """What we ourselves gave to the JVM that we started."""
 _begun: list["Future[None]"] = []
-_JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
 _FEW_PROCESSORS = 4
 """With more, one collecting thread would hold up too many others."""
+_JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
 """The variable whose options Spark's launcher gives to the JVM, before those that a user has set in Spark."""
 
 
@@ -91,7 +92,7 @@ def _launch(settings: Mapping[str, str], archive_to: Path | None = None) -> None
             os.environ.setdefault(name, value)
         # On the JVM's own class path our jars stand beside spark.jars, which may be anybody's.
         known = [os.environ["SPARK_DIST_CLASSPATH"]] if os.environ.get("SPARK_DIST_CLASSPATH") else []
-        os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join([*known, *map(str, jars)])
+        os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join([*known, *map(str, [*jars, LOCAL_FILES_JAR])])
     conf = SparkConf(loadDefaults=False)
     for name, value in _passed.items():
         conf.set(name, value)
@@ -102,18 +103,17 @@ def _java_options(archive: Path, archive_to: Path | None) -> Iterator[str]:
     """Yield our options; where a user has set the same one in Spark, that stands later and counts."""
     # Batches are short, and Java's better compiler takes more CPU than its code saves.
     yield "-XX:TieredStopAtLevel=1"
-    if archive_to is not None:
     if processors() <= _FEW_PROCESSORS:
         # What lives is 100 to 150 MB, and G1 lets the garbage beside it grow to a gigabyte.  By this option
         # Java takes the serial collector, unless somebody has chosen one: to choose two stops it.
         yield "-XX:+NeverActAsServerClassMachine"
+    if archive_to is not None:
         yield _quoted(f"-XX:ArchiveClassesAtExit={archive_to}")
         yield from ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")  # a line for each class that no archive takes
     elif archive.exists():
         yield _quoted(f"-XX:SharedArchiveFile={archive}")
 
 
-def _quoted(option: str) -> str:
 def processors(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
     """Return how many processors this process may use, by its container's quota as well.
 
@@ -128,6 +128,7 @@ def processors(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
         return there  # no quota, or another system
 
 
+def _quoted(option: str) -> str:
     """Return an option as Spark's launcher reads it, which divides them at blanks."""
     return f'"{option}"' if " " in option else option
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from streaming.jars import JarError, brings_connector, ensure_jars, given_to_jvm, is_submitted
+from streaming.jars import LOCAL_FILES, JarError, brings_connector, ensure_jars, given_to_jvm, is_submitted
 from streaming.pipeline import executors
 from streaming.pipeline.folders import CheckpointRefusedError
 
@@ -131,6 +131,9 @@ def settings(
         # Spark's default manager asks for links and modes of local files by starting a process each
         # time (no native Hadoop library here): 80 ms for each store and batch instead of 6.
         result["spark.sql.streaming.checkpointFileManagerClass"] = _PLAIN_FILES
+        if not remote and not is_submitted(environment or {}):
+            # Hadoop starts another for the mode of each file.  Only the JVM that we start has this class.
+            result["spark.hadoop.fs.file.impl"] = LOCAL_FILES
     result |= theirs
     if not remote:
         cores = executors.local_cores(result["spark.master"])

@@ -88,6 +88,23 @@ def test_plain_local_files_get_the_plain_file_manager(checkpoint: str, *, is_pla
     assert (name in session.settings({}, {}, checkpoint=checkpoint)) is is_plain
 
 
+@pytest.mark.parametrize(
+    ("given", "environment", "checkpoint", "is_ours"),
+    [
+        ({}, {}, "./checkpoint", True),
+        ({}, {}, "s3a://b", False),
+        (REMOTE, {}, "/nfs/checkpoint", False),
+        ({}, {"PYSPARK_GATEWAY_PORT": "1"}, "./checkpoint", False),
+    ],
+)
+def test_local_files_are_written_by_our_class_where_it_is(
+    given: dict[str, str], environment: dict[str, str], checkpoint: str, *, is_ours: bool
+) -> None:
+    """Only the JVM that we start has it; executors elsewhere would not find it."""
+    chosen = session.settings({}, given, checkpoint=checkpoint, environment=environment)
+    assert ("spark.hadoop.fs.file.impl" in chosen) is is_ours
+
+
 def test_state_tasks_are_chosen_here_in_local_mode_only() -> None:
     """On a cluster they follow from its cores; a number that somebody gave is kept in both."""
     name = "spark.sql.shuffle.partitions"

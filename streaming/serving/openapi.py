@@ -247,7 +247,8 @@ def openapi(version: str) -> dict[str, Any]:
             "description": "What happens in Kafka consumer groups, who caused it, why, and what it costs.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": "/"}],
+        # Relative to where this description is, so that it is right below the path of a proxy, too.
+        "servers": [{"url": ".."}],
         "security": [{"password": []}, {"token": []}, {}],
         "paths": paths,
         "components": {

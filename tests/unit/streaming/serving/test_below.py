@@ -1,6 +1,7 @@
 """The server below a path, for proxies that leave their path in what they pass on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -10,26 +11,21 @@ from streaming.config.server import HttpConfig, UserConfig
 from streaming.serving.http import HttpServer
 from tests.unit.streaming.fed_view import FedView
 from tests.unit.streaming.healthy import Healthy
+from tests.unit.streaming.serving.conftest import Asking
 
 Open = Callable[..., httpx.Client]
 
 
 @pytest.fixture
-def serve() -> Iterator[Open]:
+def serve(asking: Asking) -> Open:
     """Start a server whose address for people is this; return a client."""
-    ends: list[Callable[[], None]] = []
 
     def start(external_url: str, users: tuple[UserConfig, ...] = ()) -> httpx.Client:
         config = HttpConfig(host="127.0.0.1", port=0, external_url=external_url, users=list(users))
         view = FedView(["eu"], clock_ms=lambda: 1)
-        server = HttpServer(config, view, Healthy(), CollectorRegistry())
-        client = httpx.Client(base_url=f"http://127.0.0.1:{server.start()}", timeout=20, trust_env=False)
-        ends.extend((client.close, server.stop))
-        return client
+        return asking(HttpServer(config, view, Healthy(), CollectorRegistry()))
 
-    yield start
-    for end in ends:
-        end()
+    return start
 
 
 @pytest.mark.parametrize("path", ["/", "/groups/eu/a%2Fb", "/api/v1/groups", "/metrics", "/healthz"])
@@ -39,6 +35,18 @@ def test_everything_is_answered_with_and_without_the_path(serve: Open, path: str
     bare, below = client.get(path), client.get(f"/kafka/groupwatch{path}")
     assert (bare.status_code, below.status_code) == (200, 200)
     assert bare.headers["content-type"] == below.headers["content-type"]
+
+
+@pytest.mark.parametrize("place", ["", "/kafka/groupwatch"])
+def test_the_description_leads_to_where_it_is(serve: Open, place: str) -> None:
+    """A client that is made of it asks below the same path."""
+    client = serve("https://ops.example/kafka/groupwatch/")
+    address = f"{place}/api/openapi.json"
+    described = client.get(address).json()
+    (server,) = described["servers"]
+    root = urljoin(address, server["url"]).rstrip("/")
+    assert root == place
+    assert client.get(f"{root}/api/v1/groups").status_code == 200
 
 
 def test_the_path_without_its_slash_leads_below_it(serve: Open) -> None:

@@ -1,6 +1,6 @@
 """Silences over HTTP, asked over a real socket: added, listed, ended, and who may not."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -14,6 +14,7 @@ from streaming.silences.desk import SilenceDesk
 from streaming.silences.following import Follower
 from tests.unit.streaming.fed_view import FedView
 from tests.unit.streaming.memory_silences import MemorySilences
+from tests.unit.streaming.serving.conftest import Asking
 
 PATH = "/api/v1/silences"
 ASKED = {"groups": ["payments"], "author": "ada", "comment": "deploy", "end": "2h"}
@@ -29,9 +30,8 @@ class _Health:
 
 
 @pytest.fixture
-def opened() -> Iterator[Opened]:
+def opened(asking: Asking) -> Opened:
     """Open a server with a desk of its own; return a client."""
-    ends: list[Callable[[], None]] = []
 
     def open_(config: HttpConfig | None = None) -> httpx.Client:
         quiet, topic = LiveQuiet(), MemorySilences()
@@ -45,14 +45,9 @@ def opened() -> Iterator[Opened]:
             CollectorRegistry(),
             silencing=SilenceDesk(follower, clusters=["eu"], alert_of=view.shown.known),
         )
-        port = server.start()
-        client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False)
-        ends.extend((client.close, server.stop))
-        return client
+        return asking(server)
 
-    yield open_
-    for end in ends:
-        end()
+    return open_
 
 
 def test_a_silence_is_added_listed_and_ended(opened: Opened) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from alerts.story import Explanation
     from streaming.config import Config
     from streaming.replay import Skipped
     from streaming.serving.one_file import Captured
@@ -283,31 +284,36 @@ def explain(
         since_ms = serving.parse_since(since, now_ms)
     except ValueError as error:
         raise CommandError(f"--since: {error}", BAD_USAGE) from error
-    if config is not None:
-        loaded = _load(config)
-        chosen = next((one for one in loaded.clusters if one.name == cluster), None)
-        if chosen is None:
-            known = ", ".join(one.name for one in loaded.clusters)
-            raise CommandError(f"{config} has no cluster {cluster!r}; it has {known}", BAD_USAGE)
-        if html is not None:
-            from streaming.serving import one_file
-
-            _write_html(
-                one_file.captured_by_config(loaded, chosen, group, since_ms=since_ms, now_ms=now_ms), html
-            )
-            return 0
-        told = serving.explain_by_config(loaded, chosen, group, since_ms=since_ms, now_ms=now_ms)
-    elif html is not None:
-        from streaming.serving import one_file
-
-        _write_html(
-            one_file.captured_by_url(str(url), cluster, group, since_ms=since_ms, now_ms=now_ms), html
-        )
-        return 0
+    told, captured = _asked(config, url, cluster, group, since_ms=since_ms, now_ms=now_ms)
+    if html is not None:
+        _write_html(captured(), html)
     else:
-        told = serving.explain_by_url(str(url), cluster, group, since_ms)
-    serving.print_explanations([told], as_json=as_json)
+        serving.print_explanations([told()], as_json=as_json)
     return 0
+
+
+def _asked(
+    config: Path | None, url: str | None, cluster: str, group: str, *, since_ms: int, now_ms: int
+) -> "tuple[Callable[[], Explanation], Callable[[], Captured]]":
+    """Return what asks a running job, or the topics, for a group's story, and for its page."""
+    from streaming import serving
+    from streaming.serving import one_file
+
+    if config is None:
+        address = str(url)
+        return (
+            lambda: serving.explain_by_url(address, cluster, group, since_ms),
+            lambda: one_file.captured_by_url(address, cluster, group, since_ms=since_ms, now_ms=now_ms),
+        )
+    loaded = _load(config)
+    chosen = next((one for one in loaded.clusters if one.name == cluster), None)
+    if chosen is None:
+        known = ", ".join(one.name for one in loaded.clusters)
+        raise CommandError(f"{config} has no cluster {cluster!r}; it has {known}", BAD_USAGE)
+    return (
+        lambda: serving.explain_by_config(loaded, chosen, group, since_ms=since_ms, now_ms=now_ms),
+        lambda: one_file.captured_by_config(loaded, chosen, group, since_ms=since_ms, now_ms=now_ms),
+    )
 
 
 def _refuse_folder_of(html: Path | None) -> None:

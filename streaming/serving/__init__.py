@@ -19,6 +19,7 @@ from streaming.serving.explaining import (
 from streaming.serving.group_history import (
     WINDOW_MAX_MS,
     WINDOW_MIN_MS,
+    Window,
     history_from,
     history_of,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "ShownAlerts",
     "TopicReader",
     "View",
+    "Window",
     "answer_of",
     "explain_by_config",
     "explain_by_url",

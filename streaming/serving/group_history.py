@@ -1,6 +1,7 @@
 """One group over a window of time: what the store of history has, and what the job knows now."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from alerts.alert import Alert
 from alerts.story import StateSpan, moves_of, refined, timeline
@@ -22,7 +23,15 @@ ReadPast = Callable[[str, str, int, int], Past]
 """(cluster, group, from, to in epoch ms) → what was."""
 
 
-def window(from_ms: int | None, to_ms: int | None, now_ms: int) -> tuple[int, int]:
+class Window(NamedTuple):
+    """A stretch of time that somebody looks at, and when: all in epoch milliseconds."""
+
+    from_ms: int
+    to_ms: int
+    now_ms: int
+
+
+def window(from_ms: int | None, to_ms: int | None, now_ms: int) -> Window:
     """Return the window that was asked for.
 
     Raises:
@@ -34,7 +43,7 @@ def window(from_ms: int | None, to_ms: int | None, now_ms: int) -> tuple[int, in
         raise ValueError("from and to must be 5 minutes to 7 days apart")
     if since > now_ms or since < 0:
         raise ValueError("from must lie between 1970 and now")
-    return since, until
+    return Window(since, until, now_ms)
 
 
 def history_of(
@@ -42,32 +51,26 @@ def history_of(
     past: ReadPast | None,
     cluster: str,
     group: str,
-    *,
-    from_ms: int,
-    to_ms: int,
-    now_ms: int,
+    seen: Window,
 ) -> GroupHistory | None:
     """Return a group's history; None if neither the job nor the store knows the group."""
     detail = view.group(cluster, group)
-    kept = past(cluster, group, from_ms, to_ms) if past else Past(problem=NOT_KEPT)
+    kept = past(cluster, group, seen.from_ms, seen.to_ms) if past else Past(problem=NOT_KEPT)
     known = view.alerts(status="", cluster=cluster, group=group, limit=_ALERTS_MAX).alerts
-    return history_from(
-        kept, detail, known, cluster=cluster, group=group, from_ms=from_ms, to_ms=to_ms, now_ms=now_ms
-    )
+    return history_from(kept, detail, known, seen, cluster=cluster, group=group)
 
 
 def history_from(
     kept: Past,
     detail: GroupDetail | None,
     known: Sequence[Alert],
+    seen: Window,
     *,
     cluster: str,
     group: str,
-    from_ms: int,
-    to_ms: int,
-    now_ms: int,
 ) -> GroupHistory | None:
     """Return a group's history out of what was kept and what is known now; None if there is neither."""
+    from_ms, to_ms, now_ms = seen
     alerts = _newest([*kept.alerts, *known], from_ms, to_ms)
     transitions = [*kept.transitions, *(detail.transitions if detail else ())]
     if detail is None and not transitions and not alerts and not kept.lanes:

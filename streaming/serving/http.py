@@ -337,10 +337,10 @@ def _history(
         _number(query, name, 0, 0, _TIME_MAX_MS) if name in query else None for name in ("from", "to")
     )
     try:
-        from_ms, to_ms = window(since, until, now_ms)
+        seen = window(since, until, now_ms)
     except ValueError as error:
         raise BadRequestError(str(error)) from error
-    found = history_of(view, past, cluster, group, from_ms=from_ms, to_ms=to_ms, now_ms=now_ms)
+    found = history_of(view, past, cluster, group, seen)
     return _json(Problem(error=no_group(group, cluster)), 404) if found is None else _json(found)
 
 

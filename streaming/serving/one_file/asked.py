@@ -14,6 +14,7 @@ from streaming.serving import (
     ExplainError,
     GroupDetail,
     GroupHistory,
+    Window,
     answer_of,
     explain_by_url,
     explain_known,
@@ -70,17 +71,14 @@ def captured_by_config(
         ExplainError: Kafka does not answer, or nobody knows the group.
     """
     known = known_by_config(config, cluster, group, since_ms)
-    from_ms = _from_ms(since_ms, now_ms)
     past = Past(transitions=tuple(known.past.transitions), alerts=tuple(known.past.alerts))
     history = history_from(
         past,
         known.detail,
         known.detail.alerts if known.detail else [],
+        Window(_from_ms(since_ms, now_ms), now_ms, now_ms),
         cluster=cluster.name,
         group=group,
-        from_ms=from_ms,
-        to_ms=now_ms,
-        now_ms=now_ms,
     )
     if history is None:
         raise ExplainError(f"nothing is known of group {group!r} since then; ask for a longer time.")

@@ -19,6 +19,7 @@ from streaming.serving import (
     ExplainError,
     ShownAlerts,
     View,
+    Window,
     explain_replay,
     history_of,
     replayed_groups,
@@ -113,11 +114,11 @@ def _captured(
     if not names:
         raise ExplainError("no group did anything in what was replayed, so there is nothing to show.")
     until_ms = max(skipped.last_ms, *(one.at_ms for one in happened if isinstance(one, Transition)), 0)
-    from_ms = max(skipped.first_ms, until_ms - WINDOW_MAX_MS)
+    seen = Window(max(skipped.first_ms, until_ms - WINDOW_MAX_MS), until_ms, until_ms)
     found: list[CapturedGroup] = []
     size = 0
     for name in names[:GROUPS_MAX]:
-        made = _group(watched, name, of_group[name], skipped=skipped, from_ms=from_ms, until_ms=until_ms)
+        made = _group(watched, name, of_group[name], skipped=skipped, seen=seen)
         size += len(msgspec.json.encode(made))
         if found and size > SIZE_MAX:
             break
@@ -137,19 +138,16 @@ def _group(
     happened: list[Transition | Alert],
     *,
     skipped: Skipped,
-    from_ms: int,
-    until_ms: int,
+    seen: Window,
 ) -> CapturedGroup:
-    history = history_of(
-        watched.view, watched.past, CLUSTER, name, from_ms=from_ms, to_ms=until_ms, now_ms=until_ms
-    )
+    history = history_of(watched.view, watched.past, CLUSTER, name, seen)
     if history is None:
         raise ExplainError(f"nothing is known of group {name!r} in the last days of what was replayed.")
     return CapturedGroup(
         cluster=CLUSTER,
         group=name,
         detail=watched.view.group(CLUSTER, name),
-        alerts=listed(history.alerts, until_ms),
+        alerts=listed(history.alerts, seen.now_ms),
         history=history,
         story=explain_replay(happened, CLUSTER, name, skipped.last_ms, skipped.reports)[0],
     )

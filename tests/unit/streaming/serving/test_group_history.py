@@ -11,7 +11,7 @@ from coordinator_model.kafka.states import GroupState
 from coordinator_model.state.group import Cause
 from streaming.history.past import Lane, Owned, Past, Point
 from streaming.serving.api import GroupHistory
-from streaming.serving.group_history import NOT_KEPT, ReadPast, history_of, window
+from streaming.serving.group_history import NOT_KEPT, ReadPast, Window, history_of, window
 from tests.unit.streaming.fed_view import FedView
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def view() -> FedView:
 
 def asked(view: FedView, past: ReadPast | None = None, *, from_ms: int = NOW_MS - HOUR_MS) -> GroupHistory:
     """The last hour of group g."""
-    found = history_of(view, past, "eu", "g", from_ms=from_ms, to_ms=NOW_MS, now_ms=NOW_MS)
+    found = history_of(view, past, "eu", "g", Window(from_ms, NOW_MS, NOW_MS))
     assert found is not None
     return found
 
@@ -41,9 +41,9 @@ def reading(past: Past) -> ReadPast:
 
 def test_a_window_is_the_last_hour_unless_asked_otherwise() -> None:
     """Five minutes to seven days, and not in the future."""
-    assert window(None, None, NOW_MS) == (NOW_MS - HOUR_MS, NOW_MS)
-    assert window(None, NOW_MS - HOUR_MS, NOW_MS) == (NOW_MS - 2 * HOUR_MS, NOW_MS - HOUR_MS)
-    assert window(NOW_MS - 300_000, None, NOW_MS) == (NOW_MS - 300_000, NOW_MS)
+    assert window(None, None, NOW_MS) == (NOW_MS - HOUR_MS, NOW_MS, NOW_MS)
+    assert window(None, NOW_MS - HOUR_MS, NOW_MS) == (NOW_MS - 2 * HOUR_MS, NOW_MS - HOUR_MS, NOW_MS)
+    assert window(NOW_MS - 300_000, None, NOW_MS) == (NOW_MS - 300_000, NOW_MS, NOW_MS)
     for since, until in [(NOW_MS - 299_999, None), (1, 605_000_000_000), (NOW_MS + 1, NOW_MS + 400_000)]:
         with pytest.raises(ValueError, match="from"):
             window(since, until, NOW_MS)
@@ -51,7 +51,7 @@ def test_a_window_is_the_last_hour_unless_asked_otherwise() -> None:
 
 def test_an_unknown_group_has_no_history(view: FedView) -> None:
     """Neither now nor in the store."""
-    assert history_of(view, None, "eu", "g", from_ms=0, to_ms=NOW_MS, now_ms=NOW_MS) is None
+    assert history_of(view, None, "eu", "g", Window(0, NOW_MS, NOW_MS)) is None
 
 
 def test_without_a_store_the_jobs_memory_is_shown_and_it_is_said(view: FedView, rows: "Rows") -> None:
@@ -70,7 +70,7 @@ def test_the_present_lag_is_the_last_point(view: FedView, rows: "Rows") -> None:
     view.store.set_end_offsets("eu", {"t": {0: (100, NOW_MS)}})
     past = reading(Past(points=(Point(NOW_MS - 10_000, 7, 1.0, 2.5),)))
     assert [(one.at_ms, one.records) for one in asked(view, past).lag] == [(NOW_MS - 10_000, 7), (NOW_MS, 10)]
-    old = history_of(view, past, "eu", "g", from_ms=0, to_ms=NOW_MS - 1, now_ms=NOW_MS)
+    old = history_of(view, past, "eu", "g", Window(0, NOW_MS - 1, NOW_MS))
     assert old is not None
     assert len(old.lag) == 1
 

@@ -32,6 +32,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     partition_ms: int | None = None
     """Time without an owner, summed over partitions."""
     moved: int | None = None
+    """How many partitions changed hands."""
     least: int | None = None
     """How many had to move for an even assignment."""
     reread: int | None = None

@@ -25,13 +25,16 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of the story."""
 
     at_ms: int
+    """When it began (epoch ms)."""
     until_ms: int
     """When it ended; equal to ``at_ms`` if it has no length, -1 if it continues."""
     kind: str
     """rebalance, state, alert, or alert_over."""
     text: str
     details: list[str] = []
+    """How it went, by whom, what it cost and what to do, a sentence each."""
     alert_id: str = ""
+    """Of the alert that it is about; "": it is about none."""
     cost: Spent | None = None
     """The cost of a rebalance that ended in a new assignment."""
 
@@ -44,6 +47,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     since_ms: int
     """-1: from the first fact known."""
     until_ms: int
+    """The present, or the end of what was captured (epoch ms)."""
     now: str
     """The group's present state."""
     summary: str

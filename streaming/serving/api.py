@@ -17,7 +17,9 @@ class TopicLag(msgspec.Struct, frozen=True, kw_only=True):
 
     topic: str
     records: int
+    """Not committed yet, over all partitions."""
     seconds: float
+    """How long the oldest of them has waited."""
 
 
 class Spark(msgspec.Struct, frozen=True, kw_only=True):

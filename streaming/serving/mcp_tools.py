@@ -142,12 +142,15 @@ class AlertFound(msgspec.Struct, frozen=True, kw_only=True):
     ended: str
     """ISO 8601, UTC; "": it has not ended."""
     summary: str
+    """What happens, in a sentence."""
     cause: str
+    """Why."""
     culprits: list[Culprit]
     """Who did it: ``share`` of the blame is 0 to 1; ``basis``: was it observed, inferred or sampled?"""
     evidence: list[str]
     """What it was judged by."""
     cost: str
+    """What it costs: rebalances, standstill, records; "": unknown or nothing."""
     advice: str
     """What to do now."""
     runbook: str

@@ -119,5 +119,5 @@ def test_the_build_makes_a_groupwatch_that_runs(folder: Path) -> None:
     assert {file for file in (folder / "opt").rglob("*.jar") if "kafka" in file.name} <= baked
     assert (healthy.status_code, code) == (200, 0), (folder / "log").read_text()
     packages = {file.name.lower() for file in folder.glob("opt/groupwatch/lib/python*/site-packages/*")}
-    assert {"streaming", "alerts", "coordinator_model", "pyspark"} <= packages
+    assert {"streaming", "alerts", "coordinator_model", "pyspark", "mcp"} <= packages
     assert packages & {*DEVELOPERS, "pip", "setuptools"} == set()

@@ -14,6 +14,9 @@ _WORDS = {NO_ROOM: "more came than could be written", NOT_WRITTEN: "the file did
 _SHOWN_MS = 3_600_000
 """So long people are told of a loss."""
 
+_CALM_MS = 60_000
+"""Lost rows can be read again when no more were lost for so long."""
+
 ClusterRow = tuple[str, str, str, bytes]
 """Cluster, kind, key, value."""
 
@@ -26,6 +29,9 @@ class Intake:
         self._lock = threading.Lock()
         self._rows: list[ClusterRow] = []
         self._dropped = dict.fromkeys(REASONS, 0)
+        self._lost_ms: dict[str, int] = {}
+        """Cluster -> when the first of its rows was lost that nobody has asked for again."""
+        self._last_loss_ms = 0
         self._told: dict[str, tuple[int, str]] = {}
 
     @property
@@ -43,7 +49,7 @@ class Intake:
         with self._lock:
             room = max(0, ROWS_MAX - len(self._rows))
             self._rows += rows[:room]
-            self._lose(NO_ROOM, len(rows) - room)
+            self._lose(NO_ROOM, rows[room:])
 
     @contextmanager
     def rows(self) -> Iterator[list[ClusterRow]]:
@@ -54,17 +60,29 @@ class Intake:
             yield rows
         except BaseException:
             with self._lock:
-                self._lose(NOT_WRITTEN, len(rows))
+                self._lose(NOT_WRITTEN, rows)
             raise
 
-    def _lose(self, reason: str, count: int) -> None:
-        if count > 0:
-            self._dropped[reason] += count
+    def regainable(self) -> Mapping[str, int]:
+        """Return since when rows of which clusters were lost, once that is over; each loss once."""
+        with self._lock:
+            if self._clock_ms() - self._last_loss_ms < _CALM_MS:
+                return {}
+            found, self._lost_ms = self._lost_ms, {}
+            return found
+
+    def _lose(self, reason: str, rows: Sequence[ClusterRow]) -> None:
+        if rows:
+            self._dropped[reason] += len(rows)
+            self._last_loss_ms = self._clock_ms()
+            for cluster in {row[0] for row in rows}:
+                self._lost_ms.setdefault(cluster, self._last_loss_ms)
             at = datetime.fromtimestamp(self._clock_ms() / 1000, UTC)
             self.tell(
                 reason,
                 f"Rows of history were lost, the last at {at:%H:%M} UTC: {_WORDS[reason]}. Timelines may "
-                "lack rebalances, alerts or members; groupwatch_history_dropped_rows_total counts them.",
+                "lack rebalances and alerts until these are read again from the topics, and lives of members "
+                "for ever; groupwatch_history_dropped_rows_total counts them.",
             )
 
     def tell(self, about: str, sentence: str) -> None:

@@ -252,6 +252,7 @@ class Keeper:
     def _write(self, file: HistoryFile, rows: list[ClusterRow], now_ms: int) -> None:
         self._take(file, rows)
         self._take_past(file)
+        self._regain(file)
         for cluster in self._clusters:
             if self._watching(cluster):
                 self._look_at(file, cluster, now_ms)
@@ -259,6 +260,16 @@ class Keeper:
                 self._sparks.unknown()
         if self._looks % _LOOKS_PRUNE == 0:
             self._prune(file, now_ms)
+
+    def _regain(self, file: HistoryFile) -> None:
+        """Let what the topics have of lost rows be read again."""
+        lost_ms = self._intake.regainable()
+        if file.unfilled(lost_ms):
+            self._filling.again()  # what is being read may have passed the time of the loss already
+        else:
+            self._filling.since_ms |= {one: at_ms - _AWAY_MS for one, at_ms in lost_ms.items()}
+        for cluster in lost_ms:
+            file.unfill(cluster)
 
     def _opened(self, now_ms: int) -> HistoryFile:
         file = HistoryFile(self._path)

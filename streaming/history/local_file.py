@@ -80,7 +80,8 @@ class LocalFile:
         aside = self.path.with_name(f"{self.path.name}.damaged")
         self.aside = (
             f"The history in {self.path} could not be read ({why}): it was moved to {aside} and begun anew. "
-            "Rebalances and alerts of 7 days come back from the topics, lag and members do not."
+            "Rebalances and alerts of 7 days come back from the topics; lag, members, ClusterUnreachable and "
+            "MonitorStalled, which stand in none, do not."
         )
         _log.warning("%s", self.aside)
         for ending in ("-wal", "-shm"):

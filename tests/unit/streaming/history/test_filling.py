@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coordinator_model.kafka.states import GroupState
-from streaming.history import filling
+from streaming.history import filling, intake
 from streaming.history.past import Past
 from tests.unit.streaming.history.stage import STEP_MS, T0, Stage
 
@@ -117,6 +117,49 @@ def test_the_time_in_which_another_process_watched_is_read(tmp_path: Path, rows:
     until(after, lambda: is_filled(after))
     assert topics.asked[1:] == [("eu", left_ms - 300_000)]
     assert len(week(after).transitions) == 2
+
+
+def test_lost_rows_are_read_again(tmp_path: Path, rows: "Rows", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once no more are lost for a minute, from a little before the first of them; each loss once."""
+    topics = Topics()
+    stage = begun(tmp_path / "history.db", topics, rows)
+    until(stage, lambda: is_filled(stage))
+    monkeypatch.setattr(intake, "ROWS_MAX", 1)
+    moves = [rows.transition(GroupState.STABLE, stage.now_ms + n) for n in range(3)]
+    topics.portions = (moves,)
+    lost_ms = stage.now_ms
+    for _ in range(2):
+        stage.batch(*moves)
+        stage.look()
+    stage.look(4)
+    assert len(topics.asked) == 1
+    stage.look()
+    until(stage, lambda: is_filled(stage))
+    stage.look(9)
+
+    assert topics.asked[1:] == [("eu", lost_ms - 300_000)]
+    assert len(week(stage).transitions) == 3
+
+
+def test_rows_that_are_lost_while_the_past_is_read_are_read_again(
+    tmp_path: Path, rows: "Rows", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the beginning: nobody knows how far the reader had come."""
+    topics = Topics([], [])
+    stage = begun(tmp_path / "history.db", topics, rows)
+    monkeypatch.setattr(intake, "ROWS_MAX", 1)
+    stage.batch(*(rows.transition(GroupState.STABLE, stage.now_ms + n) for n in range(2)))
+    stage.now_ms += 60_000
+    stage.look()
+
+    def is_asked_again() -> bool:
+        stage.look()
+        return len(topics.asked) > 1
+
+    until(stage, is_asked_again)
+    until(stage, lambda: is_filled(stage))
+
+    assert [since_ms < T0 - 6 * DAY_MS for _, since_ms in topics.asked] == [True, True]
 
 
 def test_rows_of_batches_count_more_than_those_of_topics(tmp_path: Path, rows: "Rows") -> None:

@@ -60,6 +60,8 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     states: list[StateSpan]
     rebalances: list[RebalanceSpan]
     """The newest, if there are more than can be shown."""
+    left_out: int = 0
+    """How many older ones there are."""
 
 
 def timeline(
@@ -90,7 +92,12 @@ def timeline(
         for one in with_late_news(episodes_of(moves), reread)
         if one.is_rebalance and one.first.at_ms < to_ms and (not one.is_over or one.last.at_ms >= from_ms)
     ]
-    return Timeline(states=states, rebalances=[_rebalance(one, now_ms) for one in episodes[-REBALANCES_MAX:]])
+    shown = episodes[-REBALANCES_MAX:]
+    return Timeline(
+        states=states,
+        rebalances=[_rebalance(one, now_ms) for one in shown],
+        left_out=len(episodes) - len(shown),
+    )
 
 
 def _states(moves: Sequence[Transition]) -> list[StateSpan]:

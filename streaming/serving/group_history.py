@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from alerts.alert import Alert
-from alerts.story import StateSpan, moves_of, refined, timeline
+from alerts.story import StateSpan, Timeline, moves_of, refined, timeline
 from coordinator_model.kafka import GroupState
 from coordinator_model.shard import GroupReport
 from coordinator_model.state import Basis
@@ -93,8 +93,20 @@ def history_from(
         ),
         owners=_owners(kept, detail),
         alerts=alerts,
+        notes=_notes(told),
         problem=kept.problem,
     )
+
+
+def _notes(told: Timeline) -> list[str]:
+    """Return what is missing in the picture, as sentences."""
+    if not told.left_out:
+        return []
+    shown = len(told.rebalances)
+    return [
+        f"The newest {shown} of {shown + told.left_out} rebalances of this window are drawn; a shorter "
+        "window shows the others."
+    ]
 
 
 def _newest(alerts: Sequence[Alert], from_ms: int, to_ms: int) -> list[Alert]:

@@ -78,6 +78,7 @@ def test_a_week_of_five_thousand_rebalances_is_drawn(crowd: World, tab: Seen) ->
     tab.page.evaluate("window.clicked = performance.now()")
     tab.page.get_by_role("button", name="7 d").click()
     expect(tab.page.locator(".axis-label", has_text="-")).not_to_have_count(0)  # days
+    expect(tab.page.locator(".note", has_text="newest 2000 of 5000 rebalances")).to_be_visible()
     drawn = tab.page.evaluate("performance.now() - window.clicked")
     nodes = tab.page.evaluate("document.querySelectorAll('.stage > svg *').length")
     print(json.dumps({"drawn_ms": round(drawn), "nodes": nodes}))  # noqa: T201

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from alerts.alert.alert import AlertStatus
+from alerts.story import figures
 from coordinator_model.kafka.cause_kinds import CauseKind
 from coordinator_model.kafka.states import GroupState
 from coordinator_model.state.group import Cause
@@ -73,6 +74,25 @@ def test_the_present_lag_is_the_last_point(view: FedView, rows: "Rows") -> None:
     old = history_of(view, past, "eu", "g", Window(0, NOW_MS - 1, NOW_MS))
     assert old is not None
     assert len(old.lag) == 1
+
+
+def test_rebalances_that_are_too_many_are_counted(
+    view: FedView, rows: "Rows", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest are there, and a sentence: a window that looks calm at its beginning may not have been."""
+    monkeypatch.setattr(figures, "REBALANCES_MAX", 2)
+    moves = [
+        rows.transition(to, NOW_MS - 60_000 + 1_000 * n)
+        for n in range(0, 6, 2)
+        for n, to in ((n, GroupState.PREPARING_REBALANCE), (n + 1, GroupState.STABLE))
+    ]
+    view.apply("eu", [rows.report("g"), *moves])
+    found = asked(view)
+
+    assert len(found.rebalances) == 2
+    assert found.notes == [
+        "The newest 2 of 3 rebalances of this window are drawn; a shorter window shows the others."
+    ]
 
 
 def test_a_member_that_went_is_told_with_its_cause(view: FedView, rows: "Rows") -> None:

@@ -31,7 +31,7 @@ $(VENV)/.installed: requirements.lock requirements-build.lock pyproject.toml
 	@touch $@
 
 # Starts of Spark are faster with it; where Java cannot make one, they are as before.
-$(VENV)/.archived: $(VENV)/.installed
+$(VENV)/.archived: $(VENV)/.installed streaming/jars/local-files.jar
 	@$(BIN)/groupwatch jars --archive >/dev/null || true
 	@touch $@
 

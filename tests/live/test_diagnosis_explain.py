@@ -1,5 +1,6 @@
 """A real cluster: a crash loop and a pause are told apart, a group's story is told, silence loses nothing."""
 
+import json
 import re
 import subprocess
 import sys
@@ -31,6 +32,9 @@ class Story(Told):
     pages: list[Page] = field(default_factory=list)
     by_url: subprocess.CompletedProcess[str] | None = None
     by_config: subprocess.CompletedProcess[str] | None = None
+    as_file: subprocess.CompletedProcess[str] | None = None
+    captured: dict[str, Any] = field(default_factory=dict)
+    """What stands in the file of ``--html``."""
     unknown: subprocess.CompletedProcess[str] | None = None
     over_http: dict[str, Any] = field(default_factory=dict)
 
@@ -83,6 +87,11 @@ def _ask(job: Job, story: Story) -> None:
     story.over_http = told.json()
     story.by_url = _explain(LOOP, "--url", url, "--since", "10m")
     story.by_config = _explain(PAUSE, "--config", str(job.config), "--since", "10m")
+    page = job.config.parent / "pause.html"
+    story.as_file = _explain(PAUSE, "--config", str(job.config), "--since", "10m", "--html", str(page))
+    if page.exists():
+        block = re.search(r'<script type="application/json" id="captured">(.*?)</script>', page.read_text())
+        story.captured = json.loads(block[1]) if block else {}
     story.unknown = _explain("nobody", "--url", url)
 
 
@@ -155,6 +164,23 @@ def test_the_story_is_told_over_http_and_on_the_command_line(story: Story) -> No
     # The last may still have gone on (-1) when the story was asked for.
     assert all(one["until_ms"] >= one["at_ms"] for one in rebalances[:-1])
     assert rebalances[-1]["until_ms"] == -1 or rebalances[-1]["until_ms"] >= rebalances[-1]["at_ms"]
+
+
+def test_the_page_of_a_running_cluster_is_written_as_a_file(story: Story) -> None:
+    """Out of its topics, with what its job kept: alerts, rebalances, lives of members, the story."""
+    assert story.as_file is not None
+    assert (story.as_file.returncode, story.as_file.stdout) == (0, ""), story.as_file.stderr
+    (one,) = story.captured["groups"]
+    history = one["history"]
+    assert story.captured["source"] == "the topics of live"
+    assert one["detail"]["report"]["group"] == PAUSE
+    storm = next(alert for alert in one["alerts"]["alerts"] if alert["name"] == "RebalanceStorm")
+    assert [culprit["client_id"] for culprit in storm["culprits"]] == ["pause-1"]
+    losses = [it for it in history["rebalances"] if it["cause"]["kind"] == "session_timeout"]
+    assert len(losses) >= TURNS
+    assert {it["client_id"] for it in history["members"]} == {"pause-0", "pause-1"}
+    assert (history["notes"], history["problem"]) == ([], "")
+    assert any("pause-1 on 127.0.0.1 was removed" in entry["text"] for entry in one["story"]["entries"])
 
 
 def test_an_unknown_group_is_a_sentence(story: Story) -> None:

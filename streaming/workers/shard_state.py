@@ -6,7 +6,7 @@ time at which the shard must be looked at even without news, and the shard itsel
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -51,12 +51,11 @@ class ShardStage:
     cluster: str
     shard_count: int
 
-    def __call__(
-        self, key: tuple[Any, ...], frames: Iterable[Mapping[str, Iterable[Any]]], state: Any
-    ) -> Iterator[pd.DataFrame | list[_Row]]:
+    def __call__(self, key: tuple[Any, ...], frames: Iterable[Any], state: Any) -> Iterator[Any]:
         """Apply one batch's cells to one shard; yields at most once: rows of ``OUTPUT_SCHEMA``.
 
-        As a frame, as Spark wants them, or as they are for ``state_stream.py``.
+        ``frames`` have a column ``payload``.  The rows come as a frame, as Spark wants them, or as they are
+        for ``state_stream.py``.
         """
         keep_memory()
         # Nothing made here has cycles, and the collector would examine a shard's many objects repeatedly.

@@ -40,6 +40,8 @@ DEAD_KEPT_MS = 60_000
 """A dead group is kept for so long: after a failover it comes back with its past."""
 COMMIT_REPORT_MS = 5_000
 STUCK_MAX = 8
+_SINGLY = 8
+"""Runs that are applied one by one before it is asked again whether the others are quiet."""
 FIRED_MAX = 200_000
 """Limit of deadlines of one group between two of its observations: days of one every few seconds."""
 
@@ -81,8 +83,6 @@ class Timeline:
         answered = ANSWERS.get(type(held.seen.what))
         if answered is not None:
             answered(self, live, held, held.seen.what)
-        elif type(held.seen.what) is on.OffsetsCommitted and not live.absent and not live.group.held_record:
-            self._commit(live, held.seen, held.order_ms)
         elif not live.absent or _is_sign_of_life(held.seen):
             self._apply(live, held.seen, held.order_ms)
 
@@ -143,7 +143,7 @@ class Timeline:
 
     def _pass(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
         """Apply the part of ``runs`` before ``limit_ms``, coalesced as long as it has no other effect."""
-        count = 1
+        count = 0
         while True:
             stop_ms = min(limit_ms, live.slot.due_ms + 1)
             heads, tails = split(runs, stop_ms)
@@ -151,9 +151,10 @@ class Timeline:
             if heads and are_quiet(live.group, heads):
                 self._apply_folded(live, heads)
             elif heads:
-                # One by one until they are quiet again, which is checked ever more rarely.
+                # One by one until they are quiet again, which is checked ever more rarely: at first when
+                # each member may have been heard.
+                count = count * 2 or min(len(heads), _SINGLY)
                 stop_ms = min(limit_ms, first_times(heads, count))
-                count *= 2
                 heads, tails = split(runs, stop_ms)
                 self._apply_singly(live, heads)
             runs = tails
@@ -201,7 +202,7 @@ class Timeline:
     def _apply_quietly(self, live: Live, run: Run) -> None:
         seen = run.seen
         order_ms = max(run.floor_ms, seen.at_ms)
-        step = self._step(live, seen, order_ms)
+        step = self._step(live, seen, order_ms, self._context(live, seen, order_ms))
         if _says_something(step):
             self.verdicts.account(live, step, seen, order_ms, backlog=seen.backlog)
         self.reschedule(live, order_ms)
@@ -211,7 +212,8 @@ class Timeline:
     def _apply(self, live: Live, seen: Seen, order_ms: int) -> None:
         before = len(live.group.members), live.group.generation
         pause = pause_before(live.group, seen.what) if type(seen.what) is on.Heartbeats else None
-        step = self._step(live, seen, order_ms)
+        context, broker = self._context(live, seen, order_ms), self.verdicts.broker(live)
+        step = self._step(live, seen, order_ms, context)
         if live.absent:
             self.verdicts.count_divergences(live, step, order_ms, backlog=seen.backlog)
             return
@@ -224,26 +226,17 @@ class Timeline:
         elif not folded or before != (len(live.group.members), live.group.generation):
             live.visible = True
         self.verdicts.account(live, step, seen, order_ms, backlog=seen.backlog)
-        self.reschedule(live, order_ms)
-
-    def _commit(self, live: Live, seen: Seen, order_ms: int) -> None:
-        """Do what ``_apply`` does, with a commit of a group in which nothing waits: no source changes."""
-        context = self.verdicts.context(live, order_ms, backlog=seen.backlog)
-        step = self._step_in(live, seen, order_ms, context)
-        self._report_later(live, order_ms)
-        self.verdicts.account(live, step, seen, order_ms, backlog=seen.backlog)
-        same = context.backlog is (self.header.live_since_ms < 0)
+        same = broker == self.verdicts.broker(live) and seen.backlog is (self.header.live_since_ms < 0)
         self.reschedule(live, order_ms, context if same else None)
+
+    def _context(self, live: Live, seen: Seen, order_ms: int) -> Context:
+        return self.verdicts.context(live, order_ms, backlog=seen.backlog)
 
     def _report_later(self, live: Live, order_ms: int) -> None:
         if live.slot.report_ms == NEVER:
             live.slot.report_ms = (order_ms // COMMIT_REPORT_MS + 1) * COMMIT_REPORT_MS
 
-    def _step(self, live: Live, seen: Seen, order_ms: int) -> Step:
-        context = self.verdicts.context(live, order_ms, backlog=seen.backlog)
-        return self._step_in(live, seen, order_ms, context)
-
-    def _step_in(self, live: Live, seen: Seen, order_ms: int, context: Context) -> Step:
+    def _step(self, live: Live, seen: Seen, order_ms: int, context: Context) -> Step:
         was_absent, live.absent = live.absent, False
         try:
             step = groups.apply(live.group, seen, context)

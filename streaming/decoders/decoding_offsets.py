@@ -7,7 +7,6 @@ must be counted even if a later one hides it.  Rows that do not look like a plai
 """
 
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
 
@@ -27,11 +26,11 @@ from coordinator_model.decoding import (
     read_commit_key,
     read_commit_value,
 )
-from coordinator_model.kafka import shard_of
 from coordinator_model.observations import TIME_MS_MAX, Seen, Source, Undecodable
 from streaming.decoders.binary_column import BinaryColumn, Bools, Ints
 from streaming.decoders.coalescing_commits import Commits, Keys, Rows, coalesced_commits, first_of_each
 from streaming.decoders.decoded import Decoded
+from streaming.decoders.known_shards import known_shard
 from streaming.decoders.plain_commits import KeyLayout, find_plain_values, key_layout
 
 ORIGIN = "offsets"
@@ -41,8 +40,6 @@ _SAMPLE_BYTES_MAX = 110
 AT_ONCE_ROWS = 20_000
 """Rows of a live batch: what is fixed for each block would cost more than the rows.  A backlog's partitions
 are read one by one, as their columns fit into the processor's caches."""
-
-_shard_of = lru_cache(maxsize=65_536)(shard_of)
 
 
 class _Faults:
@@ -96,7 +93,7 @@ def decode_offsets(
         commits = _read_commits(rows, np.flatnonzero(like_commit), decoded, faults)
         found.extend(coalesced_commits(rows, commits, [(row, what.group) for row, what in found]))
         for group, seen in _in_place(rows, sorted(found, key=itemgetter(0))):
-            decoded.add(_shard_of(group, shard_count), seen)
+            decoded.add(known_shard(group, shard_count), seen)
     decoded.bad = faults.undecodable()
     return decoded
 

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_model import decoding
-from coordinator_model.kafka import shard_of
 from coordinator_model.observations import Client, CommitsAnswered, Heartbeats
+from streaming.decoders.known_shards import known_shard
 
 _PLAIN = rb'[^"\\\x00-\x1f]*+'
 _SKIPPED = rb'"' + _PLAIN + rb'"'
@@ -228,7 +228,7 @@ class Sender:
         known = self._said
         if known is None or known[0] != shard_count:
             said = said_by(self.identity, self.client)
-            known = self._said = shard_count, shard_of(said.group, shard_count), said
+            known = self._said = shard_count, known_shard(said.group, shard_count), said
         return known[1], known[2]
 
 

@@ -66,9 +66,11 @@ def _silence_ms(member: Member, at: float) -> int:
     That may exceed its session; then no forecast is possible, and UnsafeTimeouts says so.
     """
     timeout_ms = member.session_timeout_ms
+    if member.rhythm_ms < 0:  # no long gap was seen: nothing is usual
+        return round((at if is_rhythm_known(member) else max(at, AT_UNKNOWN)) * timeout_ms)
     usual_ms = usual_gap_ms(member, base_ms(member))
     slack = usual_ms / timeout_ms + USUAL_SLACK if usual_ms else 0
-    return round(max(at, slack, 0 if is_rhythm_known(member) else AT_UNKNOWN) * timeout_ms)
+    return round(max(at, slack) * timeout_ms)
 
 
 def _watched(group: Group) -> list[Member]:

@@ -41,7 +41,7 @@ function Line({ alerts, at }) {
     <${Severity} severity=${alerts[0].severity} />
     <span class="subject"><${Subject} alert=${alerts[0]} /></span>
     <span class="who">${shown.length > 0
-      ? shown.map(([name, remark]) => html`<span><bdi class="name">${name}</bdi>${remark && html` <span class="dim">(${remark})</span>`}</span>`)
+      ? shown.map(([name, remark]) => html`<span title=${name}><bdi class="name">${name}</bdi>${remark && html` <span class="dim">(${remark})</span>`}</span>`)
       : html`<span class="dim">${printable(alerts[0].summary)}</span>`}${left > 0 && html`<span class="dim">and ${left} more</span>`}</span>
     <span class="dim kinds">${alerts.map((one) => printable(one.name)).join(", ")}</span>
     <span class="dim since">${ago(at - Math.min(...alerts.map((one) => one.starts_at_ms)))}</span>

@@ -7,7 +7,7 @@ const PARTITIONS_MAX = 12;
 /** @param {{list: any[], chosen: any, history: any, utc: boolean, choose: (one: any) => void}} props */
 export function Rebalance({ list, chosen, history, utc, choose }) {
   if (!chosen) {
-    return html`<section class="panel" aria-labelledby="rebalance-title"><h2 id="rebalance-title">Rebalance</h2>
+    return html`<section class="panel is-unchosen" aria-labelledby="rebalance-title"><h2 id="rebalance-title">Rebalance</h2>
       <p class="dim">${history.rebalances.length ? "Choose a mark in the timeline, with the pointer or with Tab and the arrow keys." : "None in this window."}</p></section>`;
   }
   return html`<section class="panel" aria-labelledby="rebalance-title" aria-live="polite">

@@ -107,6 +107,25 @@ def test_a_script_of_somebody_else_does_not_run(slow: Seen) -> None:
     slow.wrong.clear()
 
 
+def test_on_paper_links_are_read_and_nothing_asks_for_a_click(
+    night: World, tab: Seen, tmp_path: Path
+) -> None:
+    """The runbook's address stands beside its name; a panel that waits for a choice is left out."""
+    at = now_ms()
+    captured = captured_by_url(night.url, "prod-eu", "payments", since_ms=at - 15 * MINUTE, now_ms=at)
+    (tmp_path / "payments.html").write_bytes(document(captured))
+    tab.page.goto((tmp_path / "payments.html").as_uri())
+    tab.page.locator("svg.timeline[role=group]").wait_for()
+    tab.page.emulate_media(media="print", color_scheme="dark")
+    shown = tab.page.get_by_role("link", name="Runbook").evaluate(
+        "one => getComputedStyle(one, '::after').content"
+    )
+    assert "https://groupwatch.example/runbooks/RebalanceStorm" in shown.replace('" "', "")
+    expect(tab.page.locator("#rebalance-title")).to_be_hidden()
+    assert tab.page.evaluate("getComputedStyle(document.body).color") == "rgb(23, 26, 31)"
+    assert tab.page.pdf().count(b"/Type /Page\n") <= 2
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(slow: Seen, scheme: str) -> None:
     """In both colours."""

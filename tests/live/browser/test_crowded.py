@@ -82,7 +82,7 @@ def test_a_week_of_five_thousand_rebalances_is_drawn(crowd: World, tab: Seen) ->
     drawn = tab.page.evaluate("performance.now() - window.clicked")
     nodes = tab.page.evaluate("document.querySelectorAll('.stage > svg *').length")
     print(json.dumps({"drawn_ms": round(drawn), "nodes": nodes}))  # noqa: T201
-    assert nodes < 6_000
+    assert nodes < 30_000  # 85,000 if everything were drawn
 
 
 def test_a_count_beyond_its_room_says_so(crowd: World, tab: Seen) -> None:

@@ -7,6 +7,7 @@ import { Rebalance } from "./rebalance.js";
 import { State } from "./rows.js";
 import { Story } from "./story.js";
 import { ago, compact, counted, number, printable, span } from "./text.js";
+import { toldOf } from "./timeline.js";
 import { Stage, Toolbar } from "./stage.js";
 import { bounds, fixed, query, windowInAddress } from "./window.js";
 
@@ -50,7 +51,7 @@ export function Group({ cluster, group, ...shared }) {
   }, [shared.news.count]);
   const list = mark ? (history.answer?.rebalances ?? []).filter((/** @type {any} */ one) => mark.starts.includes(one.started_at_ms)) : [];
   const chosen = list.find((/** @type {any} */ one) => one.started_at_ms === mark.chosen) ?? list[list.length - 1] ?? null;
-  const choose = (/** @type {any} */ one) => setMark({ starts: one.list.map((/** @type {any} */ it) => it.started_at_ms), chosen: one.list[one.list.length - 1].started_at_ms });
+  const choose = (/** @type {any} */ one) => setMark({ starts: one.list.map((/** @type {any} */ it) => it.started_at_ms), chosen: toldOf(one).started_at_ms });
   useEffect(() => {
     if (/** @type {any} */ (story.error)?.status !== BUSY) return;
     const timer = setTimeout(story.again, ASK_MS);

@@ -39,12 +39,20 @@ export function thinned(states, x, from) {
   });
 }
 
+/** Whether a member was lost. @param {any} rebalance */
+const isLoss = ({ cause }) => /timeout/.test(cause.kind);
+
+/** The rebalance that stands for a mark: its last loss of a member, or else its last. @param {{list: any[]}} mark */
+export function toldOf({ list }) {
+  return list.filter(isLoss).pop() ?? list[list.length - 1];
+}
+
 /** What a rebalance's mark says. @param {{list: any[]}} mark @param {boolean} utc */
 export function markWords({ list }, utc) {
-  const last = list[list.length - 1];
-  const one = `Rebalance at ${moment(last.started_at_ms, utc, last.started_at_ms)}: ${words(last.cause.kind)}${culprit(last)}`;
-  if (list.length > 1) return `${counted(list.length, "rebalance")} close together. The last: ${one}`;
-  return `${one}, ${last.ended_at_ms < 0 ? "still running" : span(last.ended_at_ms - last.started_at_ms)}`;
+  const told = toldOf({ list });
+  const one = `Rebalance at ${moment(told.started_at_ms, utc, told.started_at_ms)}: ${words(told.cause.kind)}${culprit(told)}`;
+  if (list.length > 1) return `${counted(list.length, "rebalance")} close together. ${isLoss(told) ? "The last loss" : "The last"}: ${one}`;
+  return `${one}, ${told.ended_at_ms < 0 ? "still running" : span(told.ended_at_ms - told.started_at_ms)}`;
 }
 
 /** @param {any} rebalance */
@@ -112,15 +120,13 @@ function StateBand({ one, y, x, plot, now }) {
 /** @param {any} props */
 function Mark({ mark, y, bottom, utc, isChosen, isFocused, choose, point }) {
   const { at, list } = mark, many = list.length > 1;
-  const kinds = new Set(list.map((/** @type {any} */ one) => one.cause.kind));
-  const isLoss = [...kinds].some((kind) => /timeout/.test(kind));
   const show = () => point?.({ ...mark, y: y + MARKS + 6 });
   const press = (/** @type {KeyboardEvent} */ event) => {
     if (event.key !== "Enter" && event.key !== " ") return;
     event.preventDefault();
     choose?.(mark);
   };
-  return html`<g class=${`mark${isChosen ? " is-chosen" : ""}${isLoss ? " is-loss" : ""}`} role="button" tabindex=${isFocused ? 0 : -1} data-at=${list[0].started_at_ms} aria-pressed=${isChosen ? "true" : "false"} aria-label=${markWords(mark, utc)}
+  return html`<g class=${`mark${isChosen ? " is-chosen" : ""}${list.some(isLoss) ? " is-loss" : ""}`} role="button" tabindex=${isFocused ? 0 : -1} data-at=${list[0].started_at_ms} aria-pressed=${isChosen ? "true" : "false"} aria-label=${markWords(mark, utc)}
     onClick=${() => choose?.(mark)} onKeyDown=${press} onFocus=${show} onBlur=${() => point?.(null)} onPointerEnter=${show} onPointerLeave=${() => point?.(null)}>
     <line class="mark-line" x1=${at} x2=${at} y1=${y - BAND} y2=${bottom} />
     <rect class="mark-touch" x=${at - 11} y=${y} width="22" height=${MARKS} />

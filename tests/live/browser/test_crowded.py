@@ -93,3 +93,14 @@ def test_a_count_beyond_its_room_says_so(crowd: World, tab: Seen) -> None:
     counts = [int(one.rstrip("+")) for one in tab.page.locator(".mark-count").all_text_contents()]
     assert max(counts) <= 99
     assert "rebalances close together" in (first.get_attribute("aria-label") or "")
+
+
+def test_a_loss_is_told_of_rebalances_that_stand_as_one_mark(crowd: World, tab: Seen) -> None:
+    """By pointer, screen reader and click: not the join that followed it."""
+    tab.page.goto(f"{crowd.url}groups/prod-eu/{CROWD}?window=1h")
+    mark = tab.page.locator(".mark.is-loss").first
+    mark.wait_for()
+    assert "close together. The last loss: " in (mark.get_attribute("aria-label") or "")
+    assert "timeout" in (mark.get_attribute("aria-label") or "")
+    mark.locator(".mark-touch").click()
+    expect(tab.page.locator("section", has=tab.page.locator("#rebalance-title"))).to_contain_text("timeout")

@@ -81,7 +81,7 @@ def _group(browser: Browser, album: Album, until_ms: int) -> None:
         page = _opened(browser, DESK, address, is_dark=is_dark)
         page.locator(".story li").first.wait_for()
         # The first loss of the culprit, with its owners before and after.
-        page.locator(".mark[aria-label*='session timeout']").first.click()
+        page.locator(".mark[aria-label*='session timeout'] .mark-touch").first.click()
         page.mouse.move(0, 0)
         panel = page.locator("section", has=page.locator("#rebalance-title"))
         expect(panel).to_contain_text("partition-seconds")

@@ -64,12 +64,16 @@ class Intake:
             raise
 
     def regainable(self) -> Mapping[str, int]:
-        """Return since when rows of which clusters were lost, once that is over; each loss once."""
+        """Return since when (epoch ms) rows of which clusters were lost, once that is over."""
         with self._lock:
-            if self._clock_ms() - self._last_loss_ms < _CALM_MS:
-                return {}
-            found, self._lost_ms = self._lost_ms, {}
-            return found
+            return {} if self._clock_ms() - self._last_loss_ms < _CALM_MS else dict(self._lost_ms)
+
+    def regained(self, lost_ms: Mapping[str, int]) -> None:
+        """Forget these losses: it is on disk that their rows are to be read again."""
+        with self._lock:
+            for cluster, at_ms in lost_ms.items():
+                if self._lost_ms.get(cluster) == at_ms:
+                    del self._lost_ms[cluster]
 
     def _lose(self, reason: str, rows: Sequence[ClusterRow]) -> None:
         if rows:

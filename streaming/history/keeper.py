@@ -230,7 +230,8 @@ class Keeper:
             self._load(file)
         self._sparks.advance(now_ms)
         with self._intake.rows() as rows, file.writing():
-            self._write(file, rows, now_ms)
+            lost_ms = self._write(file, rows, now_ms)
+        self._intake.regained(lost_ms)
         self._looks += 1
         self._filling.want(file.unfilled(filter(self._watching, self._clusters)), now_ms - KEPT_MS)
 
@@ -249,10 +250,11 @@ class Keeper:
             if portion.is_last:
                 file.filled(portion.cluster, self._clock_ms())
 
-    def _write(self, file: HistoryFile, rows: list[ClusterRow], now_ms: int) -> None:
+    def _write(self, file: HistoryFile, rows: list[ClusterRow], now_ms: int) -> Mapping[str, int]:
+        """Write what a look finds; return the losses that it lets be read again."""
         self._take(file, rows)
         self._take_past(file)
-        self._regain(file)
+        lost_ms = self._regain(file)
         for cluster in self._clusters:
             if self._watching(cluster):
                 self._look_at(file, cluster, now_ms)
@@ -260,8 +262,9 @@ class Keeper:
                 self._sparks.unknown()
         if self._looks % _LOOKS_PRUNE == 0:
             self._prune(file, now_ms)
+        return lost_ms
 
-    def _regain(self, file: HistoryFile) -> None:
+    def _regain(self, file: HistoryFile) -> Mapping[str, int]:
         """Let what the topics have of lost rows be read again."""
         lost_ms = self._intake.regainable()
         if file.unfilled(lost_ms):
@@ -270,6 +273,7 @@ class Keeper:
             self._filling.since_ms |= {one: at_ms - _AWAY_MS for one, at_ms in lost_ms.items()}
         for cluster in lost_ms:
             file.unfill(cluster)
+        return lost_ms
 
     def _opened(self, now_ms: int) -> HistoryFile:
         file = HistoryFile(self._path)

@@ -1,7 +1,9 @@
 """What a file that begins anew is filled with, and when."""
 
+import sqlite3
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from coordinator_model.kafka.states import GroupState
 from streaming.history import filling, intake
+from streaming.history.file import HistoryFile
 from streaming.history.past import Past
 from tests.unit.streaming.history.stage import STEP_MS, T0, Stage
 
@@ -139,6 +142,34 @@ def test_lost_rows_are_read_again(tmp_path: Path, rows: "Rows", monkeypatch: pyt
 
     assert topics.asked[1:] == [("eu", lost_ms - 300_000)]
     assert len(week(stage).transitions) == 3
+
+
+def test_rows_lost_to_a_full_disk_are_read_again(
+    tmp_path: Path, rows: "Rows", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once there is room, however long it took, and even if nothing else was lost meanwhile."""
+    topics, written = Topics(), HistoryFile.writing
+    stage = begun(tmp_path / "history.db", topics, rows)
+    until(stage, lambda: is_filled(stage))
+    move = rows.transition(GroupState.STABLE, stage.now_ms)
+    topics.portions = ([move],)
+
+    @contextmanager
+    def full(file: HistoryFile) -> Iterator[None]:
+        with written(file):
+            yield
+            raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(HistoryFile, "writing", full)
+    stage.batch(move)
+    stage.look(11)  # more than the minute without a loss
+    monkeypatch.setattr(HistoryFile, "writing", written)
+    stage.look(7)
+    until(stage, lambda: is_filled(stage))
+    stage.look()
+
+    assert len(topics.asked) == 2
+    assert len(week(stage).transitions) == 1
 
 
 def test_rows_that_are_lost_while_the_past_is_read_are_read_again(

@@ -2,7 +2,6 @@ package groupwatch;
 
 import java.io.IOException;
 import java.nio.file.Files;
-import java.nio.file.attribute.PosixFilePermissions;
 import org.apache.hadoop.fs.LocalFileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
@@ -25,8 +24,10 @@ public final class LocalFiles extends LocalFileSystem {
                 super.setPermission(path, mode); // Java knows no such bit
                 return;
             }
-            String named = mode.getUserAction().SYMBOL + mode.getGroupAction().SYMBOL + mode.getOtherAction().SYMBOL;
-            Files.setPosixFilePermissions(pathToFile(path).toPath(), PosixFilePermissions.fromString(named));
+            java.nio.file.Path file = pathToFile(path).toPath();
+            // As chmod does, leave a directory the bits by which its files get its owner and group.
+            int left = Files.isDirectory(file) ? (Integer) Files.getAttribute(file, "unix:mode") & 06000 : 0;
+            Files.setAttribute(file, "unix:mode", left | mode.toShort() & 0777);
         }
     }
 }

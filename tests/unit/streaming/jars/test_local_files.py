@@ -56,6 +56,19 @@ def test_a_file_gets_its_mode_and_its_checksum_without_a_process(java: Any, tmp_
     assert (tmp_path / ".one.crc").exists()
 
 
+def test_a_folder_goes_on_giving_its_files_its_group(java: Any, tmp_path: Path) -> None:
+    """As chmod does: the set-group-ID bit of a shared folder stays on what is made in it."""
+    tmp_path.chmod(0o2775)
+    hadoop = java.org.apache.hadoop
+    configuration = hadoop.conf.Configuration()
+    configuration.set("fs.file.impl", local_files.LOCAL_FILES)
+    folder = hadoop.fs.Path(f"file://{tmp_path}/shared")
+
+    folder.getFileSystem(configuration).mkdirs(folder)
+
+    assert oct((tmp_path / "shared").stat().st_mode & 0o7777) == "0o2755"
+
+
 @pytest.mark.skipif(shutil.which("javac") is None, reason="needs a JDK")
 def test_the_jar_is_compiled_from_the_source_beside_it(tmp_path: Path) -> None:
     """What nobody can read is held against what everybody can."""

@@ -122,6 +122,8 @@ def _in_place(rows: Rows, found: list[tuple[int, Recorded]]) -> Iterator[tuple[s
 
 def _in_blocks(table: pa.Table, backlog_ends: Mapping[int, int], at_once: int) -> Iterator[Rows]:
     """Yield the rows of each Kafka partition, in their order; few rows all in one block."""
+    if not table.num_rows:
+        return
     stretches = sorted(_stretches(table).items())
     if table.num_rows <= at_once:
         yield _block(table, [stretch for _, some in stretches for stretch in some], backlog_ends)
@@ -131,7 +133,7 @@ def _in_blocks(table: pa.Table, backlog_ends: Mapping[int, int], at_once: int) -
 
 
 def _block(table: pa.Table, stretches: list[tuple[int, int]], backlog_ends: Mapping[int, int]) -> Rows:
-    part = pa.concat_tables(table.slice(start, end - start) for start, end in stretches or [(0, 0)])
+    part = pa.concat_tables(table.slice(start, end - start) for start, end in stretches)
     columns = {name: _whole(part.column(name)) for name in ("key", "value")}
     partition, offset, timestamp_ms = (
         part.column(name).to_numpy().astype(np.int64) for name in ("partition", "offset", "timestamp_ms")

@@ -42,7 +42,7 @@ class SavedState:
 
     def update(self, row: StateRow) -> None:
         """Save this row."""
-        self._updated = row
+        self._updated, self._packed = row, None
 
     @property
     def timeout_ms(self) -> int:

@@ -20,6 +20,7 @@ from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations.base import GroupObservation, Source
 from coordinator_model.observations.records import Commit, GroupRecorded, GroupTombstone, OffsetsCommitted
 from coordinator_model.observations.seen import Seen, pack, unpack
+from streaming.decoders import known_shards
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.decoding_offsets import decode_offsets
 from tests.unit.coordinator_model.kafka_bytes import commit_key, commit_value, group_key, group_value
@@ -579,3 +580,20 @@ def test_topic_ids_are_told_behind_the_backlog() -> None:
         runs = [what for what in _told(_decode(rows, backlog=backlog)) if isinstance(what, OffsetsCommitted)]
         told = [commit for what in runs for commit in what.commits]
         assert [commit.topic_id for commit in sorted(told, key=lambda one: one.topic)] == expected
+
+
+def test_nothing_is_decoded_of_no_rows() -> None:
+    """A table without a single chunk is no fault."""
+    empty = pa.Table.from_batches([], _batch([]).schema)
+    decoded = decode_offsets(empty, shard_count=SHARDS, backlog_ends={})
+
+    assert (_seen(decoded), decoded.bad) == ([], [])
+
+
+def test_long_names_of_groups_are_not_kept() -> None:
+    """Whoever is refused may name a new one of 32,767 characters with each request."""
+    known_shards._kept.cache_clear()
+    for name in ("short", "x" * 32_767):
+        assert known_shards.known_shard(name, SHARDS) == shard_of(name, SHARDS)
+
+    assert known_shards._kept.cache_info().currsize == 1

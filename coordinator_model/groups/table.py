@@ -114,9 +114,7 @@ def apply(group: Group, seen: Seen, context: Context) -> Step:
         group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
         offsets.offsets_committed(turn_of(group, seen, context, step), seen.what)
         return Step() if context.backlog else step
-    if type(seen.what) is Heartbeats and _is_plain_beat(group, seen, seen.what):
-        classic.beat_quietly(group.members[seen.what.member_id], seen.what)
-        group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
+    if type(seen.what) is Heartbeats and _is_plain_beat(group, seen, seen.what) and beat(group, seen):
         return step
     if not seen.is_ahead and classic.must_wait(group, seen, context) and classic.hold(group, seen):
         _noticed(group, seen, context, step)
@@ -139,16 +137,15 @@ def _is_plain_commit(group: Group, seen: Seen) -> bool:
 
 
 def _is_plain_beat(group: Group, seen: Seen, what: Heartbeats) -> bool:
-    """Return whether heartbeats only restart the timer of a member, in its Stable generation.
+    """Return whether heartbeats only restart the timer of their sender, if ``beat`` takes them.
 
-    Their coordinator is the known one, and they are of this life of the group, so nothing is left to prove.
+    The Stable generation is theirs, their coordinator is the known one, and they are of this life of the
+    group, so nothing is left to prove.
     """
     if what.error_code or what.generation != group.generation or group.state is not GroupState.STABLE:
         return False
-    if group.modern is not None or what.protocol != "classic" or what.member_id not in group.members:
-        return False
     is_known = seen.broker >= 0 and seen.broker == group.coordinator and seen.source is Source.REQUEST_LOG
-    return is_known and not seen.is_ahead and group.held_record is None and not _is_old(group, seen)
+    return is_known and not seen.is_ahead and not _is_old(group, seen)
 
 
 def beat(group: Group, seen: Seen) -> bool:

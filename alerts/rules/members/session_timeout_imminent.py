@@ -66,11 +66,10 @@ def _silence_ms(member: Member, at: float) -> int:
     That may exceed its session; then no forecast is possible, and UnsafeTimeouts says so.
     """
     timeout_ms = member.session_timeout_ms
-    if member.rhythm_ms < 0:  # no long gap was seen: nothing is usual
-        return round((at if is_rhythm_known(member) else max(at, AT_UNKNOWN)) * timeout_ms)
-    usual_ms = usual_gap_ms(member, base_ms(member))
+    # Without a long gap nothing is usual, and nobody need ask for the last sign of life.
+    usual_ms = usual_gap_ms(member, base_ms(member)) if member.rhythm_ms >= 0 else 0
     slack = usual_ms / timeout_ms + USUAL_SLACK if usual_ms else 0
-    return round(max(at, slack) * timeout_ms)
+    return round(max(at, slack, 0 if is_rhythm_known(member) else AT_UNKNOWN) * timeout_ms)
 
 
 def _watched(group: Group) -> list[Member]:

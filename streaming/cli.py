@@ -297,13 +297,12 @@ def _asked(
 ) -> "tuple[Callable[[], Explanation], Callable[[], Captured]]":
     """Return what asks a running job, or the topics, for a group's story, and for its page."""
     from streaming import serving
-    from streaming.serving import one_file
 
     if config is None:
         address = str(url)
         return (
             lambda: serving.explain_by_url(address, cluster, group, since_ms),
-            lambda: one_file.captured_by_url(address, cluster, group, since_ms=since_ms, now_ms=now_ms),
+            lambda: _one_file().captured_by_url(address, cluster, group, since_ms=since_ms, now_ms=now_ms),
         )
     loaded = _load(config)
     chosen = next((one for one in loaded.clusters if one.name == cluster), None)
@@ -312,8 +311,15 @@ def _asked(
         raise CommandError(f"{config} has no cluster {cluster!r}; it has {known}", BAD_USAGE)
     return (
         lambda: serving.explain_by_config(loaded, chosen, group, since_ms=since_ms, now_ms=now_ms),
-        lambda: one_file.captured_by_config(loaded, chosen, group, since_ms=since_ms, now_ms=now_ms),
+        lambda: _one_file().captured_by_config(loaded, chosen, group, since_ms=since_ms, now_ms=now_ms),
     )
+
+
+def _one_file() -> Any:
+    """Return what makes a page of its own: who wants none does not wait for it."""
+    from streaming.serving import one_file
+
+    return one_file
 
 
 def _refuse_folder_of(html: Path | None) -> None:

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Protocol
 
+from coordinator_model.observations import TIME_MS_MAX
+
 
 class Named(Protocol):
     """A member that ``who_is`` can put into words: present, gone, blamed or remembered."""
@@ -94,6 +96,12 @@ def who_is(one: Named) -> str:
         client_host=one.client_host,
         instance_id=one.instance_id,
     )
+
+
+def rfc3339(at_ms: int) -> str:
+    """Return a time as Go's JSON has it, in UTC with milliseconds."""
+    text = datetime.fromtimestamp(min(at_ms, TIME_MS_MAX) / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
 
 
 def some(names: list[str], *, at_most: int = 3) -> str:

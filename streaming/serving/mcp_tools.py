@@ -6,16 +6,16 @@ read the docstrings of fields: the schemas have them.
 """
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from alerts.alert import Alert, AlertStatus, Culprit, Severity
+from alerts.alert import Alert, AlertStatus, Culprit, Severity, rfc3339
 from alerts.delivery import wall_clock_ms
 from alerts.story import Explanation, as_text
 from coordinator_model.kafka import GroupState
+from coordinator_model.observations import TIME_MS_MAX
 from streaming.serving.api import AlertList, GroupSummary, TopicLag
 from streaming.serving.choosing import Wanted
 from streaming.serving.explaining import no_group, parse_since
@@ -395,8 +395,4 @@ def _moment(name: str, text: str, now_ms: int) -> int:
 
 def _time(at_ms: int) -> str:
     """Return ISO 8601; "" for a time that is unknown or beyond what has a name."""
-    try:
-        moment = datetime.fromtimestamp(at_ms / 1_000, UTC) if at_ms >= 0 else None
-    except (OverflowError, ValueError, OSError):
-        moment = None
-    return "" if moment is None else moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return rfc3339(at_ms) if 0 <= at_ms <= TIME_MS_MAX else ""

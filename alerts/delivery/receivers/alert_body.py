@@ -1,14 +1,12 @@
 """What receivers say of one alert: labels, annotations, times and links, as Alertmanager spells them."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 from alerts.alert import Alert, Culprit, printable
 from alerts.delivery.silences import NO_QUIET, LiveQuiet, Quiet
 from alerts.rules import nobody
-from coordinator_model.observations import TIME_MS_MAX
 
 ZERO_TIME = "0001-01-01T00:00:00Z"
 """What Go writes for "no time": Alertmanager's ``endsAt`` of a firing alert."""
@@ -54,12 +52,6 @@ def page_url(alert: Alert, external_url: str) -> str:
     if not external_url:
         return ""
     return f"{external_url.rstrip('/')}/?{urlencode({'cluster': alert.cluster, 'q': alert.group})}"
-
-
-def rfc3339(at_ms: int) -> str:
-    """Return a time as Go's JSON has it, in UTC with milliseconds."""
-    text = datetime.fromtimestamp(min(at_ms, TIME_MS_MAX) / 1000, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
 
 
 def culprits_text(culprits: tuple[Culprit, ...]) -> str:

@@ -5,13 +5,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from alerts.alert import Alert
+from alerts.alert import Alert, rfc3339
 from alerts.delivery.receivers.alert_body import (
     ReceiverContext,
     annotations_of,
     labels_of,
     page_url,
-    rfc3339,
 )
 from alerts.delivery.receivers.alertmanager_silences import SilencesThere
 from alerts.delivery.receivers.http_post import HttpOptions, Post, Poster

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from alerts.alert import Alert, AlertStatus
-from alerts.delivery.receivers.alert_body import rfc3339
+from alerts.alert import Alert, AlertStatus, rfc3339
 from alerts.delivery.receivers.http_post import Answer, Post, Poster
 from alerts.delivery.receivers.receiver import Outcome
 from alerts.delivery.silences import FOREVER_MS, PatternError, Quiet, Window, check_pattern

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from alerts.alert import Alert, AlertStatus, printable
-from alerts.delivery.receivers.alert_body import ReceiverContext, annotations_of, labels_of, page_url, rfc3339
+from alerts.alert import Alert, AlertStatus, printable, rfc3339
+from alerts.delivery.receivers.alert_body import ReceiverContext, annotations_of, labels_of, page_url
 
 TITLE = (
     "{% if alerts|length == 1 %}{{ alerts[0].status|upper }} {{ alerts[0].alertname }} "

@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from alerts.alert import Alert, AlertStatus
+from alerts.alert import Alert, AlertStatus, rfc3339
 from alerts.delivery.receivers.alert_body import (
     ZERO_TIME,
     ReceiverContext,
     annotations_of,
     labels_of,
     page_url,
-    rfc3339,
 )
 from alerts.delivery.receivers.http_post import HttpOptions, Post, Poster
 from alerts.delivery.receivers.receiver import Delivery, Notification

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from alerts.alert.alert import Alert, AlertStatus, Culprit, Severity
-from alerts.delivery.receivers.alert_body import ReceiverContext, culprits_text, rfc3339
+from alerts.alert.wording import rfc3339
+from alerts.delivery.receivers.alert_body import ReceiverContext, culprits_text
 from alerts.delivery.receivers.http_post import HttpOptions, retry_after_s
 from alerts.delivery.receivers.log import LogReceiver
 from alerts.delivery.receivers.receiver import Delivery, Notification, Outcome

@@ -54,7 +54,7 @@ from streaming.serving.page_files import HEADERS, PageFiles
 from streaming.serving.reload_route import reload_route
 from streaming.serving.runbooks import runbook_routes
 from streaming.serving.server import Server
-from streaming.serving.silencing import Silencing, body_of, foreign, me_route, silence_routes
+from streaming.serving.silencing import Silencing, announces_json, body_of, foreign, me_route, silence_routes
 from streaming.serving.view import View
 from streaming.version import version
 
@@ -254,12 +254,6 @@ def _assistants(
 ) -> McpEndpoint:
     """Return what assistants ask: the groups, the alerts and the stories, within the same limits."""
 
-    def story(cluster: str, group: str, since_ms: int, now_ms: int) -> Explanation | None:
-        try:
-            return stories.told(cluster, group, since_ms, now_ms)
-        except BusyError as busy:
-            raise ToolError(str(busy)) from busy
-
     async def run(call: Callable[[], _Found]) -> _Found:
         try:
             return await answering.run(call)
@@ -270,10 +264,11 @@ def _assistants(
         return [str(one["cluster"]) for one in health.clusters() if not one["ready"]]
 
     return McpEndpoint(
-        AssistantTools(view, story, not_ready).tools,
+        AssistantTools(view, stories.told, not_ready).tools,
         INSTRUCTIONS,
         run,
         refused=lambda request: foreign(request, config.external_url),
+        announces_json=announces_json,
         read_body=body_of,
     )
 

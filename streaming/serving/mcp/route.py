@@ -37,6 +37,7 @@ class McpEndpoint:
         run: Callable[[Callable[[], Told]], Awaitable[Told]],
         *,
         refused: Callable[[Request], str],
+        announces_json: Callable[[Request], bool],
         read_body: Callable[[Request], Awaitable[bytes | None]],
     ) -> None:
         """Prepare.
@@ -46,10 +47,12 @@ class McpEndpoint:
             instructions: what an assistant is told of all of them.
             run: runs a call in a thread.
             refused: returns why a request is refused, "" if it is not; who asks is known by then.
+            announces_json: says whether the body is said to be JSON.
             read_body: returns a request's body; None if it is too long.
         """
         self._prepared = (tools, instructions, run)
         self._refused = refused
+        self._announces_json = announces_json
         self._read_body = read_body
         self._loading = threading.Lock()
         self._loaded: App | None = None
@@ -71,7 +74,7 @@ class McpEndpoint:
         refused = self._refused(request)
         if refused:
             return _problem(403, refused)
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
+        if not self._announces_json(request):
             return _problem(415, f"send the message as Content-Type: {_JSON}")
         return None
 

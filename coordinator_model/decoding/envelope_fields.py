@@ -286,7 +286,7 @@ def attributes_of(told: Fields) -> dict[str, Any]:
     return found
 
 
-_PAIR = re.compile(r'([\w.@-]{1,64}+)=(?:"((?:[^"\\]|\\.)*+)"|([^\s"]*+))(?:\s++|\Z)', re.DOTALL)
+_PAIR = re.compile(r'([\w.@-]{1,64}+)=(?:"((?>(?:[^"\\]|\\.)*))"|([^\s"]*+))(?:\s++|\Z)', re.DOTALL)
 _PAIRS_MAX = 64
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}

@@ -7,7 +7,9 @@ writes.  So no layout needs to be known, and what is inside of a message is neve
 imitates a header or a sentence cannot be taken for one.  Words that are no such part end the header; then
 the line is of another logger, or its layout is unknown.
 
-Each part is read by an expression that cannot backtrack and is bounded, as their number is.
+Each part is read by an expression that cannot backtrack and is bounded, as their number is.  What is repeated
+as a whole stands in an atomic group: up to Python 3.11.4 a possessive repeat of more than one character class
+loses its place where its last attempt fails (CPython issue 106052), and Debian 12 has 3.11.2.
 """
 
 import re
@@ -40,17 +42,17 @@ _CRI = re.compile(r" (?P<stream>stdout|stderr) (?P<tag>[FP])(?::\w{1,16})* ")
 _SYSLOG = re.compile(
     rf" (?!(?:{_LEVELS})\b)[\w.:@-]{{1,255}}+ [\w./@-]{{1,100}}+(?:\[\d{{1,10}}\])?: ", re.IGNORECASE
 )
-_IN_QUOTES = r'(?:"[^"\r\n]{0,500}+"[^\]\r\n"]{0,200}+){0,20}+'
+_IN_QUOTES = r'(?>(?:"[^"\r\n]{0,500}+"[^\]\r\n"]{0,200}+){0,20})'
 _SYSLOG_5424 = re.compile(
     r" \S{1,255}+ \S{1,48}+ \S{1,128}+ \S{1,32}+ "
-    rf'(?:-|(?:\[[^\]\r\n"]{{0,200}}+{_IN_QUOTES}\]){{1,5}}+)(?: \ufeff?)?'
+    rf'(?:-|(?>(?:\[[^\]\r\n"]{{0,200}}+{_IN_QUOTES}\]){{1,5}}))(?: \ufeff?)?'
 )
 """Host, program, process, message id, structured data."""
 _PRIORITY = re.compile(r"<\d{1,3}>(1 )?")
 _CONTAINER = re.compile(r"[\w.-]{1,100}+ {1,40}+\| |\[pod/[\w./-]{1,200}+\] ")
 """What docker compose and kubectl put before each line."""
-_COLOUR = re.compile(r"(?:(?:\x1b|#033)\[[\d;]{0,20}+m)++")
-_THREAD = re.compile(r"\[(?:[^\[\]\r\n]|\[[^\[\]\r\n]{0,120}+\]){0,200}+\]:?")
+_COLOUR = re.compile(r"(?>(?:(?:\x1b|#033)\[[\d;]{0,20}+m)+)")
+_THREAD = re.compile(r"\[(?>(?:[^\[\]\r\n]|\[[^\[\]\r\n]{0,120}+\]){0,200})\]:?")
 _CLASS = (
     r"(?:(?:Group|Coordinator|Offset|Classic|Consumer|Share|Streams|RequestChannel|MultiThreaded)[\w$]{0,100}+"
     r"|logger)"
@@ -64,7 +66,7 @@ _METHOD = (
     r"(?=[ \t]{1,4}[-:|]{1,3}[ \t]))?"
 )
 _LOGGER = re.compile(
-    rf"[\[(|]?[ \t]{{0,2}}+((?:[A-Za-z_$][\w$-]{{0,100}}+\.){{1,20}}+[\w$-]{{1,200}}+|{_CLASS}){_PLACE}"
+    rf"[\[(|]?[ \t]{{0,2}}+((?>(?:[A-Za-z_$][\w$-]{{0,100}}+\.){{1,20}})[\w$-]{{1,200}}+|{_CLASS}){_PLACE}"
     rf"(?:[ \t]{{0,80}}+[\])|])?{_METHOD}"
 )
 _BARE_THREAD = re.compile(rf"(?:[\w.$@#/:-]{{1,100}}+[ \t|]{{1,8}}+){{1,6}}?(?=\[?(?:{_LEVELS})\b)")
@@ -72,12 +74,12 @@ _BARE_THREAD = re.compile(rf"(?:[\w.$@#/:-]{{1,100}}+[ \t|]{{1,8}}+){{1,6}}?(?=\
 _THREAD_NAME = r"(?:main|(?=[\w.@$:/#]{0,99}-)[\w.@$:/#-]{1,100}+)"
 _THREAD_AND_LOGGER = re.compile(
     rf"{_THREAD_NAME}[ \t]{{1,40}}+"
-    rf"(?=[\[(]?(?:[A-Za-z_$][\w$-]{{0,100}}+\.){{0,20}}+(?:{_CLASS}|logger)[ \t:\])|(])"
+    rf"(?=[\[(]?(?>(?:[A-Za-z_$][\w$-]{{0,100}}+\.){{0,20}})(?:{_CLASS}|logger)[ \t:\])|(])"
 )
 """A thread's name without brackets, before a logger that is the coordinator's or the request log's."""
 _DATE = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"
 _NAMED = re.compile(
-    rf"(?:[ \t]{{0,8}}+(?!{_DATE})[\w./@+-]{{1,200}}+(?::\d{{1,9}}(?!\d))?(?::[ \t]?|[ \t])){{1,3}}+"
+    rf"(?>(?:[ \t]{{0,8}}+(?!{_DATE})[\w./@+-]{{1,200}}+(?::\d{{1,9}}(?!\d))?(?::[ \t]?|[ \t])){{1,3}})"
     rf"(?=[\[(]?{_DATE})"
 )
 """Who forwards a line: pod, container, host or file, before the line's own date."""

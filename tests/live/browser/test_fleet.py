@@ -232,8 +232,22 @@ def used(page: Page) -> dict[str, int]:
     return {name: found[name] for name in _USED}
 
 
+def heap_comes_down_to(most: int, page: Page) -> int:
+    """Return the bytes of a page's heap, as soon as they are no more than `most`, or after a minute."""
+    for _ in range(60):
+        if (now := used(page)["JSHeapUsedSize"]) <= most:
+            break
+        page.wait_for_timeout(1_000)
+    return now
+
+
 def test_a_page_that_is_watched_for_long_does_not_grow(tab: Seen) -> None:
-    """Its memory and its nodes after 40 updates of 10,000 groups are those after 160."""
+    """Its nodes and its memory after 40 updates of 10,000 groups are those after 160.
+
+    A busy browser keeps compiled code and answers of its own for a while (1.3 MB were seen) and lets go of
+    them, so memory has a minute to come down: what the page itself holds never does, and 160 fleets would
+    be 16 MB.
+    """
     world = World({"prod-eu": True})
     world.apply("prod-eu", [world.rows.report(f"group-{n:05}") for n in range(10_000)])
     world.start()
@@ -250,7 +264,8 @@ def test_a_page_that_is_watched_for_long_does_not_grow(tab: Seen) -> None:
         print(json.dumps({"before": before, "after": after}))  # noqa: T201
         assert after["Nodes"] <= before["Nodes"] + 20
         assert after["JSEventListeners"] <= before["JSEventListeners"] + 5
-        assert after["JSHeapUsedSize"] <= before["JSHeapUsedSize"] + 500_000
+        most = before["JSHeapUsedSize"] + 1_000_000
+        assert heap_comes_down_to(most, tab.page) <= most
     finally:
         world.stop()
 

@@ -2,7 +2,7 @@
 import { address, here, now } from "./api.js";
 import { Fleet } from "./fleet.js";
 import { Group } from "./group.js";
-import { useAnswer, useUtc } from "./hooks.js";
+import { isPassing, useAnswer, useUtc } from "./hooks.js";
 import { html, render, useCallback, useEffect, useRef, useState } from "./lib.js";
 import { connect } from "./live.js";
 import { Silencer } from "./silencer.js";
@@ -42,7 +42,7 @@ function App() {
     return () => connection.current?.stop();
   }, []);
   const told = useCallback((/** @type {Error|null} */ error) => {
-    if (error) connection.current?.failed();
+    if (error && isPassing(error)) connection.current?.failed();
     else connection.current?.fine();
   }, []);
   const shared = { utc, news, told, isLost: link.state === "lost", me: me.answer, silence };

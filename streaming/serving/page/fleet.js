@@ -41,6 +41,7 @@ export function Fleet(shared) {
       <${Headline} alerts=${alerts.answer} groups=${groups.answer} />
       ${alerts.answer && html`<${Glance} list=${alerts.answer} at=${at} />`}
     </div>
+    ${alerts.error && !shared.isLost && html`<p class="error" role="alert">What fires: ${printable(alerts.error.message)}</p>`}
     ${alerts.answer && html`<section aria-label="What fires"><${Alerts} list=${alerts.answer} at=${at} shared=${shared} reload=${reload} /></section>`}
     <section aria-labelledby="groups-title">
       <div class="section-head">
@@ -77,8 +78,9 @@ function Headline({ alerts, groups }) {
   if (alerts.total === 0) return html`<h1 class="headline is-calm">Nothing fires${groups ? html` <span class="dim">on ${counted(groups.total, "group")}</span>` : ""}</h1>`;
   if (loud.length === 0) return html`<h1 class="headline is-calm">All that fires is silenced <span class="dim">${counted(alerts.total, "alert")}</span></h1>`;
   const counts = ["critical", "warning", "info"].map((severity) => [severity, loud.filter((/** @type {any} */ one) => one.severity === severity).length]);
+  const isPart = alerts.alerts.length < alerts.total && loud.length === alerts.alerts.length;
   return html`<h1 class="headline">
-    ${counted(upset, "group needs", "groups need")} somebody
+    ${isPart && "At least "}${counted(upset, "group needs", "groups need")} somebody
     <span class="dim">${counts.filter(([, count]) => count).map(([severity, count]) => `${number(Number(count))} ${severity}`).join(", ")}</span>
   </h1>`;
 }
@@ -86,13 +88,14 @@ function Headline({ alerts, groups }) {
 /** @param {any} answer */
 function place(answer) {
   if (answer.total === 0) return "none";
+  if (answer.groups.length === 0) return `none here, of ${number(answer.total)}`;
   const last = Math.min(answer.offset + answer.groups.length, answer.total);
   return `${number(answer.offset + 1)}–${number(last)} of ${number(answer.total)}`;
 }
 
 /** @param {{answer: any, choose: (change: any) => void}} props */
 function Pages({ answer, choose }) {
-  if (answer.total <= ROWS) return null;
+  if (answer.total <= ROWS && answer.offset === 0) return null;
   const go = (/** @type {number} */ offset) => () => {
     choose({ offset: String(offset) });
     document.getElementById("groups-title")?.scrollIntoView();

@@ -28,7 +28,8 @@ export function Group({ cluster, group, ...shared }) {
   const detail = useAnswer(groupPath(cluster, group), { told: shared.told });
   const alerts = useAnswer(`api/v1/alerts?${new URLSearchParams({ cluster, group })}`);
   const history = useAnswer(groupPath(cluster, group, "/history", { from: String(asked.from), to: String(asked.to) }), { delayMs: DEBOUNCE_MS });
-  const story = useAnswer(groupPath(cluster, group, "/explain", { since: `${Math.max(60_000, asked.storyBack)}ms` }), { delayMs: 2 * DEBOUNCE_MS });
+  const storySince = `${Math.max(60_000, asked.storyBack)}ms`;
+  const story = useAnswer(groupPath(cluster, group, "/explain", { since: storySince }), { delayMs: 2 * DEBOUNCE_MS });
   const toldAt = useRef(Date.now());
   const look = (/** @type {any} */ next) => {
     setWindow(next);
@@ -43,6 +44,8 @@ export function Group({ cluster, group, ...shared }) {
     const isOurs = kind !== "groups" || content.truncated || (content.cluster === cluster && (content.changed ?? [group]).includes(group));
     if (kind === "alerts" || kind === "again" || kind === "poll") alerts.again();
     if (kind !== "alerts" && isOurs) detail.again();
+    // A fixed window is asked for once, but for what it has of the present.
+    if (kind !== "alerts" && isOurs && !window.length && (history.error || window.to > (history.answer?.at_ms ?? 0))) history.again();
     // A story is read from the topics: not at each of a storm's rebalances.
     if (kind !== "beat" && isOurs && window.length && Date.now() - toldAt.current >= STORY_MS) {
       toldAt.current = Date.now();
@@ -58,10 +61,12 @@ export function Group({ cluster, group, ...shared }) {
     return () => clearTimeout(timer);
   }, [story.error]);
   const reload = () => alerts.again();
-  if (detail.error && !detail.answer) return html`<${Missing} cluster=${cluster} group=${group} error=${detail.error} />`;
+  const isRemembered = alerts.answer?.total || history.answer?.rebalances?.length || story.answer;
+  if (detail.error && !detail.answer && !isRemembered) return html`<${Missing} cluster=${cluster} group=${group} error=${detail.error} />`;
   const problem = history.answer?.problem || (history.error ? history.error.message : "");
   return html`
-    <${Title} cluster=${cluster} group=${group} detail=${detail.answer} at=${at} />
+    <${Title} cluster=${cluster} group=${group} detail=${isGone(detail.error) ? null : detail.answer} at=${at} />
+    ${isGone(detail.error) && html`<p class="warn-text" role="status">${printable(/** @type {any} */ (detail.error).message)}</p>`}
     <section aria-label="What is wrong and what to do">
       ${alerts.answer && (alerts.answer.total ? html`<${Alerts} list=${alerts.answer} at=${at} shared=${shared} reload=${reload} isOnGroup=${true} />` : html`<p class="calm">Nothing fires on this group.</p>`)}
     </section>
@@ -75,10 +80,13 @@ export function Group({ cluster, group, ...shared }) {
     </section>
     <div class="beside">
       ${history.answer && html`<${Rebalance} list=${list} chosen=${chosen} history=${history.answer} utc=${shared.utc} choose=${(/** @type {any} */ one) => setMark({ ...mark, chosen: one.started_at_ms })} />`}
-      <${Story} story=${story.answer} error=${story.error} utc=${shared.utc} to=${seen.to} text=${address(groupPath(cluster, group, "/explain", { format: "text" }))} look=${(/** @type {number} */ moment) => look(fixed(moment - 150_000, moment + 150_000))} />
+      <${Story} story=${story.answer} error=${story.error} utc=${shared.utc} to=${seen.to} text=${address(groupPath(cluster, group, "/explain", { format: "text", since: storySince }))} look=${(/** @type {number} */ moment) => look(fixed(moment - 150_000, moment + 150_000))} />
     </div>
   `;
 }
+
+/** Whether the server says that it knows no such group. @param {any} error */
+const isGone = (error) => error?.status === 404;
 
 /** @param {any} window @param {number} leastMs */
 const often = (window, leastMs) => Math.max(leastMs, Math.min(MOST_MS, (window.length || window.to - window.from) / PARTS));
@@ -95,7 +103,7 @@ function useAsked(window) {
 function Missing({ cluster, group, error }) {
   return html`<h1><bdi class="name">${printable(group)}</bdi></h1>
     <p>${printable(error.message)}</p>
-    <p class="dim">It may be gone, or not watched on <bdi>${printable(cluster)}</bdi>. <a href=${address("")}>All groups</a></p>`;
+    <p class="dim">${isGone(error) && html`It may be gone, or not watched on <bdi>${printable(cluster)}</bdi>. `}<a href=${address("")}>All groups</a></p>`;
 }
 
 /** @param {{cluster: string, group: string, detail: any, at: number}} props */

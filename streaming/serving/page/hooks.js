@@ -2,6 +2,13 @@
 import { get, isAborted, now } from "./api.js";
 import { useCallback, useEffect, useRef, useState } from "./lib.js";
 
+/** A request that takes longer is given up when somebody asks again. */
+const PATIENCE_MS = 20_000;
+const RETRY_MS = 5_000;
+
+/** Whether the same question may be answered later: nobody answered, or the server could not. @param {any} error */
+export const isPassing = (error) => !error.status || error.status >= 500;
+
 /** Whether times are shown in UTC; kept in this browser. @returns {[boolean, (utc: boolean) => void]} */
 export function useUtc() {
   const [utc, set] = useState(remembered("groupwatch.utc") !== "no");
@@ -43,38 +50,55 @@ export function useNow(everyMs) {
 
 /**
  * The newest answer for `path`. A stale request is ended, and a stale answer never shown; after a failure the
- * last answer stays, with the error beside it.
+ * last answer stays, with the error beside it, and what the server could not answer is asked again. Whoever asks
+ * again meanwhile is answered after the request that runs: a storm of news ends none.
  * @param {string|null} path null asks nothing
  * @param {{delayMs?: number, told?: (error: Error|null) => void}} [options]
  * @returns {{answer: any, path: string|null, error: Error|null, again: () => void}}
  */
 export function useAnswer(path, { delayMs = 0, told } = {}) {
   const [kept, keep] = useState(/** @type {{answer: any, path: string|null, error: Error|null}} */ ({ answer: null, path: null, error: null }));
-  const running = useRef(/** @type {AbortController|null} */ (null));
+  const running = useRef(/** @type {{path: string, stop: AbortController, beganMs: number, more: boolean}|null} */ (null));
+  const timer = useRef(0);
   const wanted = useRef({ path, told });
   wanted.current = { path, told };
   const again = useCallback(() => {
     const asked = wanted.current.path;
     if (asked === null) return;
-    running.current?.abort();
-    const stop = (running.current = new AbortController());
-    get(asked, stop.signal).then(
+    const before = running.current;
+    if (before?.path === asked && Date.now() - before.beganMs < PATIENCE_MS) {
+      before.more = true;
+      return;
+    }
+    before?.stop.abort();
+    clearTimeout(timer.current);
+    const turn = (running.current = { path: asked, stop: new AbortController(), beganMs: Date.now(), more: false });
+    const end = (/** @type {Error|null} */ error) => {
+      if (running.current === turn) running.current = null;
+      wanted.current.told?.(error);
+      if (error && isPassing(error)) timer.current = setTimeout(again, RETRY_MS);
+      else if (turn.more) again();
+    };
+    get(asked, turn.stop.signal).then(
       (answer) => {
         keep({ answer, path: asked, error: null });
-        wanted.current.told?.(null);
+        end(null);
       },
       (error) => {
         if (isAborted(error)) return;
         keep((/** @type {any} */ before) => ({ ...before, error }));
-        wanted.current.told?.(error);
+        end(error);
       },
     );
   }, []);
   useEffect(() => {
-    const timer = setTimeout(again, kept.answer === null ? 0 : delayMs);
-    return () => clearTimeout(timer);
+    const soon = setTimeout(again, kept.answer === null ? 0 : delayMs);
+    return () => clearTimeout(soon);
   }, [path]);
-  useEffect(() => () => running.current?.abort(), []);
+  useEffect(() => () => {
+    running.current?.stop.abort();
+    clearTimeout(timer.current);
+  }, []);
   return { ...kept, again };
 }
 

@@ -8,6 +8,9 @@ import { address, learnClock, now } from "./api.js";
 const BEAT_MS = 10_000;
 const SILENCE_MAX_MS = 2.5 * BEAT_MS;
 const POLL_MS = 5_000;
+/** A tab that nobody sees holds no connection, since a browser has six for one server; it asks now and then. */
+const HIDDEN_MS = 30_000;
+const LOOK_MS = 10_000;
 /** Turns of asking until a server without room is asked for events again. */
 const TURNS = 6;
 const RETRY_MS = [500, 1_000, 2_000, 4_000, 8_000];
@@ -19,7 +22,7 @@ const RETRY_MS = [500, 1_000, 2_000, 4_000, 8_000];
  */
 export function connect(told, heard) {
   let source = /** @type {EventSource|null} */ (null);
-  let timer = 0, watchdog = 0, tries = 0, state = "", stopped = false;
+  let timer = 0, watchdog = 0, tries = 0, opened = 0, state = "", stopped = false;
 
   const say = (/** @type {string} */ next) => {
     if (next !== state) told((state = next), now());
@@ -53,10 +56,11 @@ export function connect(told, heard) {
   }
   async function open() {
     if (stopped) return;
+    const mine = ++opened;
     const answer = await look();
-    if (stopped) return;
+    if (stopped || mine !== opened) return;
     if (answer === 0) return broken();
-    if (answer !== 200) return poll(answer === 503 ? TURNS : Infinity);
+    if (answer !== 200) return poll(answer === 404 ? Infinity : TURNS);
     source = new EventSource(address("api/v1/events"));
     for (const kind of ["hello", "groups", "alerts", "beat"]) source.addEventListener(kind, take(kind));
     source.addEventListener("error", broken);
@@ -76,11 +80,30 @@ export function connect(told, heard) {
     };
     next(turns);
   }
+  function doze() {
+    timer = setTimeout(() => {
+      heard("poll", {});
+      doze();
+    }, HIDDEN_MS);
+  }
+  function turned() {
+    opened += 1;
+    source?.close();
+    source = null;
+    clearTimeout(timer);
+    clearTimeout(watchdog);
+    if (document.hidden) return doze();
+    heard("again", {});
+    open();
+  }
+  document.addEventListener("visibilitychange", turned);
   say("connecting");
-  open();
+  if (document.hidden) doze();
+  else open();
   return {
     stop() {
       stopped = true;
+      document.removeEventListener("visibilitychange", turned);
       source?.close();
       clearTimeout(timer);
       clearTimeout(watchdog);
@@ -91,14 +114,16 @@ export function connect(told, heard) {
   };
 }
 
-/** The status with which the server answers who wants events: 404 without them, 503 without room, 0 not at all. */
+/** The status with which the server answers who wants events: 404 without them, 503 without room or in time, 0 not at all. */
 async function look() {
   const stop = new AbortController();
+  const late = setTimeout(() => stop.abort(), LOOK_MS);
   try {
     return (await fetch(address("api/v1/events"), { signal: stop.signal })).status;
   } catch {
-    return 0;
+    return stop.signal.aborted ? 503 : 0;
   } finally {
+    clearTimeout(late);
     stop.abort();
   }
 }

@@ -47,7 +47,7 @@ export function Silencer({ about, me, close }) {
     try {
       await post("api/v1/silences", request(about, given));
       about.done?.();
-      close();
+      dialog.current?.close();
     } catch (refused) {
       fail(/** @type {Error} */ (refused).message);
       work(false);
@@ -67,7 +67,7 @@ export function Silencer({ about, me, close }) {
       ${!isAck && alert.group && html`<label class="check"><input type="checkbox" name="all" /> every alert of this group</label>`}
       ${error && html`<p class="error" role="alert">${printable(error)}</p>`}
       <div class="buttons">
-        <button type="button" onClick=${close}>Cancel</button>
+        <button type="button" onClick=${() => dialog.current?.close()}>Cancel</button>
         <button type="submit" class="primary" disabled=${busy}>${isAck ? "Acknowledge" : "Silence"}</button>
       </div>
     </form>

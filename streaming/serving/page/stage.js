@@ -6,7 +6,7 @@ import { LANES_MAX, lanesOf } from "./lanes.js";
 import { html, useEffect, useRef, useState } from "./lib.js";
 import { cost } from "./rebalance.js";
 import { clock, span, who, words } from "./text.js";
-import { Timeline } from "./timeline.js";
+import { Timeline, toldOf } from "./timeline.js";
 import { fixed, LENGTHS, panned, untilNow, zoomed } from "./window.js";
 
 const DRAG_MIN = 4;
@@ -129,10 +129,10 @@ function useWheel(box, turn) {
 
 /** @param {{mark: any, width: number, utc: boolean}} props */
 function Tip({ mark, width, utc }) {
-  const one = mark.list[mark.list.length - 1];
+  const one = toldOf(mark);
   const left = Math.max(0, Math.min(width - 320, mark.at + 14));
   return html`<div class="tip" style=${{ left: `${left}px`, top: `${mark.y}px` }} aria-hidden="true">
-    <b>${mark.list.length > 1 ? `${mark.list.length} rebalances; the last:` : "Rebalance"} ${clock(one.started_at_ms, utc)}</b>
+    <b>${mark.list.length > 1 ? `${mark.list.length} rebalances; one of them:` : "Rebalance"} ${clock(one.started_at_ms, utc)}</b>
     <div>${words(one.cause.kind)}${one.cause.member_id || one.cause.client_id ? html` <bdi class="name">${who(one.cause)}</bdi>` : ""}</div>
     <div class="dim">${one.ended_at_ms < 0 ? "still running" : `took ${span(one.ended_at_ms - one.started_at_ms)}`}${one.cost ? `; ${cost(one.cost)}` : ""}</div>
   </div>`;

@@ -3,13 +3,14 @@
 It stores nothing itself; safe to use from several threads.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from alerts.alert import Alert
-from alerts.delivery import NO_QUIET, LiveQuiet, Quiet, Silenced
+from alerts.alert import Alert, AlertStatus
+from alerts.delivery import NO_QUIET, LiveQuiet, Match, Quiet, Silenced
 from alerts.metrics import ClusterSample, Firing, GroupSample
 from coordinator_model.groups import KINDS
 from coordinator_model.shard import GroupReport
@@ -149,10 +150,12 @@ class View:
         offset: int = 0,
         limit: int = 100,
     ) -> AlertList:
-        """Return open alerts; with ``status`` "resolved" the last that ended, with "" both."""
+        """Return open alerts, loud before silenced; ``status`` "resolved": the last that ended, "": both."""
         matching = self._alerts.matching(status=status, cluster=cluster, group=group, severity=severity)
-        page, now_ms = matching[offset : offset + limit], self._clock_ms()
-        found = ((alert.id, self._quiet.silenced(alert, now_ms)) for alert in page)
+        now_ms, quiet = self._clock_ms(), self._quiet.now
+        in_force = [one.match for one in quiet.windows(now_ms, 0)]
+        page = _loud_first(matching, in_force, offset + limit)[offset:]
+        found = ((alert.id, quiet.silenced(alert, now_ms)) for alert in page)
         silenced: dict[str, Silenced] = {alert_id: why for alert_id, why in found if why is not None}
         reasons = {alert.id: dict(self._held_back(alert.id)) for alert in page}
         return AlertList(
@@ -223,6 +226,28 @@ class View:
     def _spark(self, cluster: str, group: str) -> Spark | None:
         found = self._recent.spark(cluster, group) if self._recent else None
         return None if found is None else Spark(step_ms=found[0], lag=found[1], rebalances=found[2])
+
+
+def _loud_first(alerts: Sequence[Alert], in_force: Iterable[Match], count: int) -> list[Alert]:
+    """Return the first ``count`` alerts: open ones, those silenced after the others, then ended ones.
+
+    It looks no further than it must: what silences is known already, and a loud page ends the search.
+    """
+    of_one: dict[str, list[Match]] = defaultdict(list)
+    for one in in_force:
+        of_one[one.alert_id].append(one)
+    if not of_one:
+        return list(alerts[:count])
+    wide = of_one.pop("", [])
+    loud: list[Alert] = []
+    silenced: list[Alert] = []
+    for alert in alerts:
+        if len(loud) == count or alert.status is AlertStatus.RESOLVED:
+            break
+        is_silenced = any(match.is_of(alert) for match in (*of_one.get(alert.id, ()), *wide))
+        (silenced if is_silenced else loud).append(alert)
+    ended = alerts[len(loud) + len(silenced) :]
+    return [*loud, *silenced, *ended][:count]
 
 
 def _topic_lags(lags: Mapping[str, Lag]) -> list[TopicLag]:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from alerts.alert.alert import AlertStatus, Severity
-from alerts.delivery.silences import Match, Quiet, Silence
+from alerts.delivery.silences import LiveQuiet, Match, Quiet, Silence
 from coordinator_model.groups.modern.progress import GroupProgress, HoldUp, Why
 from coordinator_model.groups.reconciling import KINDS
 from coordinator_model.kafka.cause_kinds import CauseKind
@@ -326,6 +326,44 @@ def test_silenced_alerts_are_shown_and_marked(rows: "Rows") -> None:
 
     assert {alert.id for alert in found.alerts} == {"n", "d"}
     assert found.silenced == {"n": until_ms}
+
+
+def test_silenced_alerts_do_not_push_loud_ones_off_the_page(rows: "Rows") -> None:
+    """Open and loud, then open and silenced, then ended; inside of each as ever, on whatever page."""
+    quiet = Quiet([Silence(match=Match(groups=("night-.*",))), Silence(match=Match(alert_id="acknowledged"))])
+    view = FedView(["eu"], clock_ms=lambda: NOW_MS, quiet=quiet)
+    critical, warning = Severity.CRITICAL, Severity.WARNING
+    view.apply(
+        "eu",
+        [
+            *(rows.alert(f"night-{n}", id=f"n{n}", severity=critical, starts_at_ms=9 - n) for n in range(3)),
+            rows.alert("day", id="acknowledged", severity=warning, starts_at_ms=2),
+            rows.alert("day", id="late", severity=warning, starts_at_ms=1),
+            rows.alert("day", id="info", severity=Severity.INFO),
+            rows.alert("day", id="ended", severity=critical, status=AlertStatus.RESOLVED),
+            rows.alert("night-9", id="n9", severity=critical, status=AlertStatus.RESOLVED, starts_at_ms=9),
+        ],
+    )
+    whole = ["late", "info", "n0", "n1", "n2", "acknowledged", "ended", "n9"]
+    assert [one.id for one in view.alerts(status="").alerts] == whole
+    for limit in (1, 2, 3, 7):
+        pages = [view.alerts(status="", offset=n, limit=limit) for n in range(0, len(whole), limit)]
+        assert [one.id for page in pages for one in page.alerts] == whole
+        assert {page.total for page in pages} == {len(whole)}
+    assert [one.id for one in view.alerts(status="resolved").alerts] == whole[-2:]
+    assert view.alerts(limit=2).silenced_by == {}
+
+
+def test_only_silences_in_force_move_alerts_back(rows: "Rows") -> None:
+    """One that is over or has yet to begin leaves the order as it is."""
+    old = Silence(match=Match(groups=("first",)), until_ms=NOW_MS)
+    pending = Silence(match=Match(alert_id="a"), from_ms=NOW_MS + 1)
+    live = LiveQuiet(Quiet([old, pending]))
+    view = FedView(["eu"], clock_ms=lambda: NOW_MS, quiet=live)
+    view.apply("eu", [rows.alert("first", id="a"), rows.alert("second", id="b")])
+    assert [one.id for one in view.alerts().alerts] == ["a", "b"]
+    live.add_all([Silence(match=Match(alert_id="a"))])
+    assert [one.id for one in view.alerts().alerts] == ["b", "a"]
 
 
 def test_alerts_say_why_who_is_not_told_of_them(rows: "Rows") -> None:

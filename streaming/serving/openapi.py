@@ -45,6 +45,7 @@ _SENTENCES = {
     501: "The package that this needs is not installed.",
     503: "Not now.",
 }
+_REFUSED = "The configuration cannot be used, and nothing has changed."
 
 
 class Parameter(NamedTuple):
@@ -74,6 +75,10 @@ class Operation(NamedTuple):
     status: int = 200
     unwell: type | None = None
     """The answer under 503, if that is no ``Problem``."""
+    refused: type | None = None
+    """The answer under 400, if that is no ``Problem``."""
+    is_text_too: bool = False
+    """Whoever asks for it gets text for people."""
 
 
 _CLUSTER = Parameter("cluster", "Name of a Kafka cluster.")
@@ -128,6 +133,7 @@ OPERATIONS = (
         Explanation,
         parameters=(*_GROUP, *_STORY),
         problems=(400, 404, 429),
+        is_text_too=True,
     ),
     Operation(
         "/api/v1/groups/{cluster}/{group}/history",
@@ -143,6 +149,7 @@ OPERATIONS = (
         Explanation,
         parameters=(*_NAMED, *_STORY),
         problems=(400, 404, 429),
+        is_text_too=True,
     ),
     Operation(
         "/api/v1/group/history",
@@ -153,7 +160,7 @@ OPERATIONS = (
     ),
     Operation(
         "/api/v1/alerts",
-        "Open alerts, and the last that ended",
+        "Open alerts, silenced ones after the others, and the last that ended",
         AlertList,
         parameters=(
             Parameter("status", "Which ones.", values=("firing", "resolved", "all")),
@@ -204,7 +211,8 @@ OPERATIONS = (
         "Read the configuration again",
         Reloaded,
         method="post",
-        problems=(403,),
+        problems=(400, 403),
+        refused=Reloaded,
     ),
     Operation(
         MCP_PATH,
@@ -234,7 +242,9 @@ _OPEN = ("/healthz", "/ready")
 def openapi(version: str) -> dict[str, Any]:
     """Return the description; ``version`` is that of this program."""
     types = [Problem, Alert, Transition, KeptSilence, *EVENTS.values()]
-    types += [one for op in OPERATIONS for one in (op.answer, op.unwell) if one not in (None, dict)]
+    types += [
+        one for op in OPERATIONS for one in (op.answer, op.unwell, op.refused) if one not in (None, dict)
+    ]
     _, schemas = msgspec.json.schema_components(types, ref_template=_REF)
     paths: dict[str, dict[str, Any]] = {}
     for op in OPERATIONS:
@@ -287,6 +297,8 @@ def _name(op: Operation) -> str:
 def _answers(op: Operation) -> list[tuple[int, dict[str, Any]]]:
     good: dict[str, Any] = {"description": _SENTENCES[op.status]}
     good["content"] = {op.media_type: {} if op.answer is None else {"schema": _schema(op.answer)}}
+    if op.is_text_too:
+        good["content"][_TEXT] = {"schema": {"type": "string"}}
     if op.media_type == _EVENTS:
         events = {name: _schema(kind) for name, kind in EVENTS.items()}
         good["content"] = {_EVENTS: {"schema": {"type": "string", "x-events": events}}}
@@ -296,9 +308,10 @@ def _answers(op: Operation) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _problem(status: int, op: Operation) -> dict[str, Any]:
-    kind = op.unwell if status == 503 and op.unwell else Problem
+    kind = {503: op.unwell, 400: op.refused}.get(status) or Problem
     media_type = _JSON if op.media_type != _HTML or status in (401, 503) else _TEXT
-    return {"description": _SENTENCES[status], "content": {media_type: {"schema": _schema(kind)}}}
+    sentence = _REFUSED if kind is op.refused else _SENTENCES[status]
+    return {"description": sentence, "content": {media_type: {"schema": _schema(kind)}}}
 
 
 def _asked(kind: type[BaseModel]) -> dict[str, Any]:

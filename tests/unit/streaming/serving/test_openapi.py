@@ -1,5 +1,6 @@
 """The OpenAPI description: sound, complete, and true of what is answered."""
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -7,14 +8,16 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from prometheus_client import CollectorRegistry
+from starlette.requests import Request
 from starlette.routing import Match, Route
 
 from alerts.delivery.silences import LiveQuiet
-from streaming.config.reloading import Reloads
+from streaming.config.reloading import Reloaded, Reloads
 from streaming.config.server import HttpConfig
 from streaming.serving.events import Hub
 from streaming.serving.http import application
 from streaming.serving.openapi import OPERATIONS, PATH, openapi
+from streaming.serving.reload_route import reload_route
 from streaming.serving.server import Server
 from streaming.silences.desk import SilenceDesk
 from streaming.silences.following import Follower
@@ -112,6 +115,40 @@ def test_answers_are_as_described(client: httpx.Client, view: FedView, rows: "Ro
     refused = client.get("/api/v1/groups", params={"sort": "beauty"})
     assert refused.status_code == 400
     _check(refused.json(), {"$ref": "#/components/schemas/Problem"})
+
+
+def test_a_story_is_described_as_text_too(client: httpx.Client, view: FedView, rows: "Rows") -> None:
+    """Under both of its addresses."""
+    view.apply("eu", [rows.report("g")])
+    for path in ("/api/v1/groups/{cluster}/{group}/explain", "/api/v1/group/explain"):
+        address = path.replace("{cluster}", "eu").replace("{group}", "g")
+        answer = client.get(address, params={"cluster": "eu", "group": "g", "format": "text"})
+        told = DESCRIBED["paths"][path]["get"]["responses"][str(answer.status_code)]["content"]
+        kind = answer.headers["content-type"].split(";")[0]
+        assert (kind, set(told)) == ("text/plain", {"application/json", "text/plain"})
+        _check(answer.text, told[kind]["schema"])
+
+
+def test_a_configuration_that_cannot_be_used_is_described() -> None:
+    """With the answer that a good one gets, and in words of its own."""
+
+    class Refusing(Reloads):
+        def ask_and_wait(self, _timeout_s: float) -> Reloaded:
+            return Reloaded(error="receivers: no list")
+
+    route = reload_route(Refusing(None), HttpConfig(), lambda answer: answer)
+    scope = {"type": "http", "method": "POST", "headers": [], "client": ("127.0.0.1", 1)}
+    answer = route.endpoint(Request(scope))
+    told = DESCRIBED["paths"]["/-/reload"]["post"]["responses"][str(answer.status_code)]
+    assert answer.status_code == 400
+    _check(json.loads(answer.body), told["content"]["application/json"]["schema"])
+    assert told["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Reloaded"}
+    assert "nothing has changed" in told["description"]
+
+
+def test_the_order_of_alerts_is_told() -> None:
+    """Who pages through them knows what comes last."""
+    assert "silenced" in DESCRIBED["paths"]["/api/v1/alerts"]["get"]["summary"]
 
 
 def _check(value: Any, schema: dict[str, Any]) -> None:

@@ -117,12 +117,19 @@ def _captured(
     seen = Window(max(skipped.first_ms, until_ms - WINDOW_MAX_MS), until_ms, until_ms)
     found: list[CapturedGroup] = []
     size = 0
-    for name in names[:GROUPS_MAX]:
+    for name in names:
         made = _group(watched, name, of_group[name], skipped=skipped, seen=seen)
+        if made is None:
+            continue  # it was gone before the last days
         size += len(msgspec.json.encode(made))
         if found and size > SIZE_MAX:
             break
         found.append(made)
+        if len(found) == GROUPS_MAX:
+            break
+    if not found:
+        what = "any group" if group is None else f"group {group!r}"
+        raise ExplainError(f"nothing is known of {what} in the last days of what was replayed.")
     return Captured(
         made_at_ms=wall_clock_ms(),
         until_ms=until_ms,
@@ -139,10 +146,10 @@ def _group(
     *,
     skipped: Skipped,
     seen: Window,
-) -> CapturedGroup:
+) -> CapturedGroup | None:
     history = history_of(watched.view, watched.past, CLUSTER, name, seen)
     if history is None:
-        raise ExplainError(f"nothing is known of group {name!r} in the last days of what was replayed.")
+        return None
     return CapturedGroup(
         cluster=CLUSTER,
         group=name,

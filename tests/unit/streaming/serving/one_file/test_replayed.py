@@ -113,6 +113,40 @@ def test_groups_in_most_trouble_come_first_and_the_rest_is_counted(
     assert found.left_out == 1
 
 
+def _with_old_groups(log: Path, later: str) -> Path:
+    """Write a log of two groups that were deleted nine days before ``later``; quiet minutes follow each."""
+    tail = "(org.apache.kafka.coordinator.group.GroupMetadataManager)\n"
+    at = "[2026-11-20 10:03:00,000] INFO [GroupCoordinator id=1]"
+    empty = "".join(f"{at} Group {one} with generation 2 is now empty. {tail}" for one in ("old", "older"))
+    gone = f"{at} The following groups were deleted: old, older. A total of 2 offsets were removed. {tail}"
+    old = life("10:00", "old") + life("10:01", "older") + empty + gone
+    minutes = (
+        f"[2026-11-20 10:{n}:00,000] INFO [Broker id=1] here (kafka.server.X)\n" for n in range(10, 25)
+    )
+    quiet = "".join(minutes)
+    log.write_text((old + quiet).replace("2026-11-20", "2026-11-11") + later + quiet)
+    return log
+
+
+def test_a_group_of_which_the_last_days_know_nothing_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is counted, and takes nobody's place; who asks for it alone is told."""
+    monkeypatch.setattr(replayed, "GROUPS_MAX", 2)
+    log = _with_old_groups(tmp_path / "server.log", life("10:00", "calm") + life("10:01", "well"))
+    found = captured(log)
+    assert ([one.group for one in found.groups], found.left_out) == (["calm", "well"], 2)
+    with pytest.raises(ExplainError, match="nothing is known of group 'old'"):
+        captured(log, group="old")
+
+
+def test_a_log_whose_last_days_know_no_group_is_refused(tmp_path: Path) -> None:
+    """A file without groups would show nothing."""
+    log = _with_old_groups(tmp_path / "server.log", "")
+    with pytest.raises(ExplainError, match="nothing is known of any group in the last days"):
+        captured(log)
+
+
 def test_a_large_capture_is_cut_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """At least one group is in the file."""
     monkeypatch.setattr(replayed, "SIZE_MAX", 1)

@@ -238,7 +238,7 @@ def _loud_first(alerts: Sequence[Alert], in_force: Iterable[Match], count: int) 
         of_one[one.alert_id].append(one)
     if not of_one:
         return list(alerts[:count])
-    wide = of_one.pop("", [])
+    wide = sorted(of_one.pop("", []), key=lambda one: bool(one.groups))  # patterns cost the most
     loud: list[Alert] = []
     silenced: list[Alert] = []
     for alert in alerts:

@@ -206,7 +206,10 @@ class SourceList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AlertList(msgspec.Struct, frozen=True, kw_only=True):
-    """Alerts: by severity, by how much stands still, by how many members are blamed, newest first."""
+    """Alerts: by severity, by how much stands still, by how many members are blamed, newest first.
+
+    Silenced ones come after the others, and those that have ended last.
+    """
 
     total: int
     offset: int

@@ -5,8 +5,8 @@ SQLite; a group is known by its number.
 
 import sqlite3
 import zlib
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import msgspec
@@ -171,16 +171,18 @@ class HistoryFile(LocalFile):
         found = self._file.execute(
             "SELECT beats FROM lanes WHERE number = ? AND member = ? AND gone_ms < 0", (number, member)
         ).fetchone()
-        return [] if found is None else msgspec.json.decode(found[0], type=_Beats)
+        with decoding():
+            return [] if found is None else msgspec.json.decode(found[0], type=_Beats)
 
     def open_members(self) -> dict[int, dict[str, int]]:
         """Return group's number -> member that was there at the last look -> its last heartbeat by then."""
         found: dict[int, dict[str, int]] = {}
         with self._lock:
             rows = self._file.execute("SELECT number, member, beats FROM lanes WHERE gone_ms < 0").fetchall()
-        for number, member, beats in rows:
-            stretches = msgspec.json.decode(beats, type=_Beats)
-            found.setdefault(number, {})[member] = stretches[-1][1] if stretches else -1
+        with decoding():
+            for number, member, beats in rows:
+                stretches = msgspec.json.decode(beats, type=_Beats)
+                found.setdefault(number, {})[member] = stretches[-1][1] if stretches else -1
         return found
 
     # --- what is deleted -----------------------------------------------------------------------------
@@ -277,7 +279,8 @@ class HistoryFile(LocalFile):
                 "WHERE page = ? AND at_ms BETWEEN ? AND ? ORDER BY at_ms",
                 (page_of(number), from_ms, to_ms),
             ).fetchall()
-        found = ((at_ms, value_in(packed, number)) for at_ms, packed in rows)
+        with decoding():
+            found = [(at_ms, value_in(packed, number)) for at_ms, packed in rows]
         return [(at_ms, value) for at_ms, value in found if value is not None]
 
     def all_pages(self, since_ms: int) -> list[tuple[int, int, bytes]]:
@@ -326,7 +329,8 @@ class HistoryFile(LocalFile):
                 "WHERE number = ? AND seen_ms <= ? AND (gone_ms < 0 OR gone_ms >= ?) LIMIT ?",
                 (number, to_ms, from_ms, _READ_MAX),
             ).fetchall()
-        return [_lane(*row) for row in rows]
+        with decoding():
+            return [_lane(*row) for row in rows]
 
     def owned(self, number: int, from_ms: int, to_ms: int) -> list[Owned]:
         """Return who had what at each end of a rebalance in a window, and at the last one before it."""
@@ -337,14 +341,28 @@ class HistoryFile(LocalFile):
                 "ORDER BY at_ms LIMIT ?",
                 (number, to_ms, number, from_ms, from_ms, _READ_MAX),
             ).fetchall()
-        return [
-            Owned(
-                at_ms,
-                generation,
-                msgspec.msgpack.decode(zlib.decompress(packed), type=dict[str, dict[str, list[int]]]),
-            )
-            for at_ms, generation, packed in rows
-        ]
+        with decoding():
+            return [
+                Owned(
+                    at_ms,
+                    generation,
+                    msgspec.msgpack.decode(zlib.decompress(packed), type=dict[str, dict[str, list[int]]]),
+                )
+                for at_ms, generation, packed in rows
+            ]
+
+
+@contextmanager
+def decoding() -> Iterator[None]:
+    """Take a value that cannot be decoded as what it is: damage of the file.
+
+    Raises:
+        sqlite3.DatabaseError: as SQLite itself does for a damaged page.
+    """
+    try:
+        yield
+    except (zlib.error, ValueError, TypeError, IndexError) as error:
+        raise sqlite3.DatabaseError(f"a value in it cannot be decoded: {error}") from error
 
 
 def _table(name: str) -> str:
@@ -355,7 +373,7 @@ def _table(name: str) -> str:
 def _decoded(rows: Sequence[tuple[bytes]], kind: type[T]) -> list[T]:
     found = []
     for (value,) in rows:
-        with suppress(msgspec.MsgspecError):  # an older version may have written it
+        with decoding(), suppress(msgspec.MsgspecError):  # an older version may have written it
             found.append(msgspec.json.decode(value, type=kind))
     return found
 

@@ -18,7 +18,7 @@ from alerts.alert import Alert
 from coordinator_model.kafka import SETTLED, GroupState
 from coordinator_model.state import Transition
 from streaming.group_store import GroupStore, KeptGroup
-from streaming.history.file import COARSE, DAY_MS, FINE, HistoryFile
+from streaming.history.file import COARSE, DAY_MS, FINE, HistoryFile, decoding
 from streaming.history.filling import Filling, ReadPast, Row
 from streaming.history.intake import ClusterRow, Intake
 from streaming.history.local_file import FileTroubleError
@@ -202,23 +202,30 @@ class Keeper:
         self._noticed = sentence
 
     def _lost(self, problem: str) -> None:
+        self._forget()
+        self._told(problem)
+
+    def _forget(self) -> None:
         """Forget what was not written; the next look that succeeds writes everything."""
         self._tracks.clear()
         self._since.clear()
         self._numbers.clear()
         self._sparks.unknown()
         self._filling.again()
-        self._told(problem)
 
     def _damaged(self, error: sqlite3.DatabaseError) -> None:
         self._lost(f"the history in {self._path} was damaged and is begun anew")
         try:
             if self._file is not None:
-                self._file.begin_anew(str(error))
-                self._say_aside(self._file)
+                self._begin_anew(self._file, error)
         except FileTroubleError as again:
             self._file = None
             self._told(str(again))
+
+    def _begin_anew(self, file: HistoryFile, error: sqlite3.DatabaseError) -> None:
+        file.begin_anew(str(error))
+        self._sparks = Sparks(self._clock_ms())  # the new file numbers groups anew
+        self._say_aside(file)
 
     def _say_aside(self, file: HistoryFile) -> None:
         if file.aside:
@@ -277,7 +284,24 @@ class Keeper:
 
     def _opened(self, now_ms: int) -> HistoryFile:
         file = HistoryFile(self._path)
-        self._say_aside(file)
+        try:
+            self._say_aside(file)
+            try:
+                self._read_before(file, now_ms)
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError as error:
+                self._forget()
+                self._begin_anew(file, error)
+                self._read_before(file, now_ms)
+        except BaseException:
+            file.close()  # its lock would keep out the next try
+            raise
+        self._file = file
+        return file
+
+    def _read_before(self, file: HistoryFile, now_ms: int) -> None:
+        """Read what an earlier process left."""
         self._refill(file, now_ms)
         with file.writing():
             for cluster in self._clusters:
@@ -285,8 +309,6 @@ class Keeper:
                 if 0 <= watched_ms < now_ms - _AWAY_MS:  # another process may have watched meanwhile
                     file.unfill(cluster)
                     self._filling.since_ms[cluster] = watched_ms - _AWAY_MS
-        self._file = file
-        return file
 
     def _load(self, file: HistoryFile) -> None:
         self._numbers = file.numbers()
@@ -298,7 +320,8 @@ class Keeper:
         sparks = Sparks(now_ms - HOUR_MS)
         for at_ms, page, one in file.all_pages(now_ms - HOUR_MS):
             sparks.advance(at_ms)
-            sparks.lags(*records_in(page, one))
+            with decoding():
+                sparks.lags(*records_in(page, one))
         sparks.unknown()
         sparks.advance(now_ms)
         for number, transition in file.starts_since(now_ms - HOUR_MS):
@@ -501,7 +524,7 @@ class Keeper:
             return past_of(
                 file, cluster, group, from_ms=from_ms, to_ms=to_ms, now_ms=self._clock_ms()
             )._replace(problem=problem)
-        except (sqlite3.Error, msgspec.MsgspecError) as error:
+        except sqlite3.Error as error:
             return Past(problem=problem or f"the history in {self._path} cannot be read: {error}")
 
 

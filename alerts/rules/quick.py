@@ -45,6 +45,11 @@ def quick(group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: in
     return Judgement(memory=memory, alerts=[], due_ms=found if found < due_ms else due_ms)
 
 
+def is_watching(memory: bytes) -> bool:
+    """Return whether a call must be answered by the rules whatever the time."""
+    return len(memory) < HEADER.size or memory[0] != MEMORY_VERSION or bool(memory[1] & WATCH)
+
+
 def _silence_due_ms(
     group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: int
 ) -> tuple[int | None, bytes | None]:

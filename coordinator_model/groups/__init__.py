@@ -1,7 +1,16 @@
 """Applies observations to one group; ``apply`` is the only entry point."""
 
 from coordinator_model.groups.reconciling import KINDS, NEWS, Finding, Verdict, both_sides, find, reconcile
-from coordinator_model.groups.table import apply, beat, due_at, is_new, new_group, pass_time
+from coordinator_model.groups.table import (
+    apply,
+    beat,
+    commit,
+    due_at,
+    is_new,
+    is_plain_commit,
+    new_group,
+    pass_time,
+)
 
 __all__ = [
     "KINDS",
@@ -11,9 +20,11 @@ __all__ = [
     "apply",
     "beat",
     "both_sides",
+    "commit",
     "due_at",
     "find",
     "is_new",
+    "is_plain_commit",
     "new_group",
     "pass_time",
     "reconcile",

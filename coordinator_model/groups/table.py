@@ -109,11 +109,9 @@ def apply(group: Group, seen: Seen, context: Context) -> Step:
 
     An observation of the backlog changes the group and emits nothing.
     """
+    if is_plain_commit(group, seen):
+        return commit(group, seen, context)
     step = Step()
-    if type(seen.what) is on.OffsetsCommitted and _is_plain_commit(group, seen):
-        group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
-        offsets.offsets_committed(turn_of(group, seen, context, step), seen.what)
-        return Step() if context.backlog else step
     if type(seen.what) is Heartbeats and _is_plain_beat(group, seen, seen.what) and beat(group, seen):
         return step
     if not seen.is_ahead and classic.must_wait(group, seen, context) and classic.hold(group, seen):
@@ -124,16 +122,30 @@ def apply(group: Group, seen: Seen, context: Context) -> Step:
     return Step() if context.backlog else step
 
 
-def _is_plain_commit(group: Group, seen: Seen) -> bool:
-    """Return whether commits do nothing but what their own handler does: nearly all of a topic's records.
+def is_plain_commit(group: Group, seen: Seen) -> bool:
+    """Return whether it is a commit that does nothing but what its own handler does, as nearly all do.
 
     Records have no broker and no age, so what remains is a group that lives, by one of both models, and that
     nothing waits in.
     """
-    if group.state is GroupState.DEAD or group.held_record is not None or seen.is_ahead:
+    if (
+        type(seen.what) is not on.OffsetsCommitted
+        or group.state is GroupState.DEAD
+        or group.held_record is not None
+        or seen.is_ahead
+    ):
         return False
     is_settled = group.modern is None or group.group_type != "classic"
     return is_settled and seen.source is Source.OFFSETS and seen.broker < 0
+
+
+def commit(group: Group, seen: Seen, context: Context) -> Step:
+    """Apply a plain commit; the short way of ``apply`` for nearly all records."""
+    step, what = Step(), seen.what
+    assert isinstance(what, on.OffsetsCommitted)  # noqa: S101 - nothing else is a commit
+    group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
+    offsets.offsets_committed(turn_of(group, seen, context, step), what)
+    return Step() if context.backlog else step
 
 
 def _is_plain_beat(group: Group, seen: Seen, what: Heartbeats) -> bool:

@@ -87,6 +87,9 @@ class Judge(Protocol):
     ) -> Judgement:
         """Return what the rules make of ``step`` at ``now_ms``; ``removed``: resolve everything."""
 
+    def is_watching(self, memory: bytes | None) -> bool:
+        """Return whether any observation of the group may matter, even before the judgement's due time."""
+
     def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:
         """Return the memory with an alert (JSON) that an earlier job left open."""
 

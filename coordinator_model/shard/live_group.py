@@ -1,5 +1,6 @@
 """A decoded group during a step."""
 
+from coordinator_model.groups.core import Context
 from coordinator_model.shard.slots import Slot
 from coordinator_model.shard.snapshot import decode_group, encode_group
 from coordinator_model.state import Group
@@ -8,7 +9,7 @@ from coordinator_model.state import Group
 class Live:
     """A decoded group during a step."""
 
-    __slots__ = ("absent", "group", "slot", "visible")
+    __slots__ = ("absent", "context", "group", "slot", "visible")
 
     def __init__(self, slot: Slot, group: Group, *, absent: bool = False) -> None:
         self.slot = slot
@@ -17,6 +18,8 @@ class Live:
         """Whether it is unknown, or was forgotten, deleted or denied; a sign of life begins a new group."""
         self.visible = False
         """Whether this step changed something that is reported."""
+        self.context: Context | None = None
+        """The live sources by which its deadline was last found in this step."""
 
     @classmethod
     def decode(cls, slot: Slot) -> "Live":

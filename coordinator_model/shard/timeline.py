@@ -64,18 +64,79 @@ class Timeline:
 
     def run(self, live: Live, singles: list[Buffered], runs: list[Run], until_ms: int) -> list[Run]:
         """Bring a group forward to just before ``until_ms``; return the part of ``runs`` after that."""
-        for held in gather(singles):
+        singles, runs = self._run_calmly(live, gather(singles), runs, until_ms)
+        for held in singles:
             if runs:
                 runs = self._pass_safely(live, runs, held.order_ms)
-            try:
-                self._take(live, held)
-            except Exception as error:
-                self.failures.contain(live.group.group, held.seen, held.order_ms, error)
+            self._take_safely(live, held)
         if runs:
             runs = self._pass_safely(live, runs, until_ms)
         if live.slot.due_ms < until_ms:
             self._fire_before(live, until_ms)
         return runs
+
+    def _take_safely(self, live: Live, held: Buffered) -> None:
+        try:
+            self._take(live, held)
+        except Exception as error:
+            self.failures.contain(live.group.group, held.seen, held.order_ms, error)
+
+    # --- calm groups ----------------------------------------------------------------------------------
+
+    def _run_calmly(
+        self, live: Live, singles: list[Buffered], runs: list[Run], until_ms: int
+    ) -> tuple[list[Buffered], list[Run]]:
+        """Run a group forward as long as it is calm; return the observations and runs that are left.
+
+        It is calm while its runs are quiet, its other observations are plain commits and end offsets, and no
+        deadline comes.  Then commits and runs do not affect one another, and the rules have nothing to say
+        about either: runs wait, folded, until there is news.
+        """
+        if not singles or live.absent or self.header.live_since_ms < 0:
+            return singles, runs
+        waiting, later = split(runs, until_ms)
+        if waiting and not are_quiet(live.group, in_time(waiting)):
+            return singles, runs
+        for index, held in enumerate(singles):
+            if live.slot.due_ms < until_ms or not _is_calm(live.group, held.seen):
+                return singles[index:], waiting + later
+            if type(held.seen.what) is not on.OffsetsCommitted:
+                waiting = self._fold(live, waiting, held.order_ms)
+                self._take_safely(live, held)
+            elif (step := self._commit(live, held)) is not None:
+                waiting = self._fold(live, waiting, held.order_ms)
+                self._tell_commit(live, held, step)
+        if live.slot.due_ms < until_ms:
+            return [], waiting + later
+        self._fold(live, waiting, until_ms)
+        return [], later
+
+    def _fold(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
+        """Apply the part of quiet ``runs`` before ``limit_ms``, and return the rest."""
+        heads, tails = split(runs, limit_ms) if runs else (runs, runs)
+        if heads:
+            try:
+                self._apply_folded(live, heads)
+            except Exception as error:
+                self.failures.contain(live.group.group, heads[0].seen, limit_ms, error)
+        return tails
+
+    def _commit(self, live: Live, held: Buffered) -> Step | None:
+        """Apply a plain commit; return its effects if they, or the time, may be news."""
+        seen, order_ms, step = held.seen, held.order_ms, _NO_STEP
+        context = self._context(live, seen, order_ms)
+        try:
+            step = groups.commit(live.group, seen, context)
+        except Exception as error:
+            self.failures.contain(live.group.group, seen, order_ms, error)
+        self._report_later(live, order_ms)
+        is_news = step != _NO_STEP or context is not live.context or self.verdicts.is_watched(live, order_ms)
+        return step if is_news else None
+
+    def _tell_commit(self, live: Live, held: Buffered, step: Step) -> None:
+        if step != _NO_STEP or self.verdicts.is_watched(live, held.order_ms):
+            self.verdicts.account(live, step, held.seen, held.order_ms, backlog=False)
+        self.reschedule(live, held.order_ms)
 
     def _take(self, live: Live, held: Buffered) -> None:
         if live.slot.due_ms < held.order_ms:
@@ -341,6 +402,7 @@ class Timeline:
         slot = live.slot
         if context is None:
             context = self.verdicts.context(live, at_ms, backlog=self.header.live_since_ms < 0)
+        live.context = context
         model_ms = groups.due_at(live.group, context)
         due_ms = min(slot.judge_due_ms, self._forget_ms(live))
         due_ms = due_ms if model_ms is None or model_ms > due_ms else model_ms
@@ -352,6 +414,13 @@ ANSWERS: Mapping[type[on.Observation], Callable[[Timeline, Live, Buffered, Any],
     on.EndOffsetsReported: Timeline.end_offsets_reported,
 }
 """Answers of brokers about a group; nothing happened to the group, so ``groups`` has no handler for them."""
+
+
+def _is_calm(group: Group, seen: Seen) -> bool:
+    """Return whether an observation leaves a living group as it is, but for its offsets."""
+    if groups.is_plain_commit(group, seen):
+        return not seen.backlog
+    return type(seen.what) is on.EndOffsetsReported and group.state is not GroupState.DEAD
 
 
 def _is_over(group: Group) -> bool:

@@ -117,6 +117,12 @@ class Verdicts:
         for kind in step.divergences:
             self.failures.diverge(kind, live.group.group, self.broker(live), at_ms)
 
+    def is_watched(self, live: Live, at_ms: int) -> bool:
+        """Return whether the rules may have something to say at ``at_ms`` although nothing is news."""
+        if self.judge is None:
+            return False
+        return live.slot.judge_due_ms <= at_ms or self.judge.is_watching(live.slot.memory)
+
     def ask_judge(self, live: Live, step: Step, at_ms: int, *, removed: bool = False) -> None:
         """Let the rules judge the group as it is at ``at_ms``."""
         if self.judge is None:

@@ -82,7 +82,8 @@ def _watched(group: Group) -> list[Member]:
 def silence_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | None:
     """Return when the first member is silent for too long; ``now_ms`` if one already is.
 
-    This runs at each heartbeat, so it is one plain loop.
+    Heartbeats alone do not ask again, so a member of which only one is known is looked at as soon as if its
+    rhythm were known: its second heartbeat makes it so.  This runs often, so it is one plain loop.
     """
     if group.state is not GroupState.STABLE:
         return None
@@ -95,7 +96,7 @@ def silence_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | N
         if since_ms + timeout_ms <= now_ms:
             continue
         silence_ms = round(at * timeout_ms)
-        if member.rhythm_ms >= 0 or beat_ms == member.first_beat_ms:
+        if member.rhythm_ms >= 0 or (beat_ms == member.first_beat_ms and since_ms + silence_ms <= now_ms):
             silence_ms = _silence_ms(member, at)
             if silence_ms >= timeout_ms:
                 continue
@@ -160,6 +161,9 @@ def _judge(situation: Situation, *, is_open: bool) -> tuple[list[Member], int | 
     heard_ms = max(member.last_heartbeat_ms for member in watched)
     for member in watched:
         silence_ms = _silence_ms(member, at)
+        soonest_ms = base_ms(member) + (
+            silence_ms if is_rhythm_known(member) else round(at * member.session_timeout_ms)
+        )
         if has_replicas and heard_ms < base_ms(member) + _next_beat_ms(member, at):
             silence_ms = max(silence_ms, min(TOGETHER_MS, round(AT_UNKNOWN * member.session_timeout_ms)))
         if silence_ms >= member.session_timeout_ms:
@@ -167,7 +171,8 @@ def _judge(situation: Situation, *, is_open: bool) -> tuple[list[Member], int | 
         deadline_ms = base_ms(member) + silence_ms
         over_ms = base_ms(member) + member.session_timeout_ms + (EVICTION_GRACE_MS if is_open else 0)
         if now_ms < deadline_ms:
-            dues.append(deadline_ms)
+            # What makes it wait longer may end with a heartbeat, which is no news.
+            dues.append(min(deadline_ms, max(soonest_ms, now_ms + RECHECK_MS)))
         elif now_ms >= over_ms or _is_looking(situation, member):
             continue
         elif _is_proved(situation, member, at):

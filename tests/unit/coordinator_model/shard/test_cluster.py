@@ -56,6 +56,10 @@ class ClusterJudge:
         """Never be asked about a group."""
         raise AssertionError
 
+    def is_watching(self, memory: bytes | None) -> bool:
+        """Never be asked: there are no groups here."""
+        raise AssertionError
+
     def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:
         """Remember the alert itself."""
         return alert

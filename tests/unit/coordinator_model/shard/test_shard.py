@@ -51,6 +51,8 @@ LIVE_MS = 1_000_000
 class Judge:
     """Says when it was asked about whom, and is due when told."""
 
+    watching = False
+
     def __init__(self, *, due_ms: int | None = None) -> None:
         self.due_ms = due_ms
         self.settings: list[bytes] = []
@@ -74,6 +76,10 @@ class Judge:
         what = "removed" if removed else str(group.state)
         due_ms = self.due_ms if self.due_ms is not None and self.due_ms > now_ms else None
         return Judgement(memory=memory, alerts=[(group.group, now_ms, what)], due_ms=due_ms)
+
+    def is_watching(self, memory: bytes | None) -> bool:
+        """Answer as it was told to."""
+        return self.watching
 
     def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:
         """Remember the alert itself."""
@@ -544,6 +550,31 @@ def test_a_group_not_seen_for_long_is_forgotten(world: World) -> None:
     world.until(LIVE_MS + 300_100)
 
     assert world.groups == ["g"]
+
+
+@pytest.mark.parametrize("watching", [False, True])
+def test_a_commit_that_is_no_news_does_not_wake_the_rules(world: World, *, watching: bool) -> None:
+    """Unless they watch the group."""
+    assert world.judge is not None
+    world.judge.watching = watching
+    times = [LIVE_MS + 5_000, LIVE_MS + 6_000, LIVE_MS + 8_000]
+    for at_ms in times:
+        world.record(at_ms, commit("g", at_ms=at_ms))
+    outputs = world.until(LIVE_MS + 9_000)
+
+    assert [at_ms for _, at_ms, _ in outputs.alerts] == (times if watching else [])
+
+
+def test_commits_put_no_deadline_of_the_rules_off() -> None:
+    """They are asked when they wanted to be, between two commits."""
+    world = World(Judge(due_ms=LIVE_MS + 7_000))
+    world.record(900_000, generation("g", 1, "a"), backlog=True)
+    world.until(LIVE_MS)
+    for at_ms in (LIVE_MS + 5_000, LIVE_MS + 8_000):
+        world.record(at_ms, commit("g", at_ms=at_ms))
+    outputs = world.until(LIVE_MS + 9_000)
+
+    assert LIVE_MS + 7_000 in [at_ms for _, at_ms, _ in outputs.alerts]
 
 
 def test_a_group_is_not_forgotten_before_its_offsets_expire(world: World) -> None:

@@ -452,3 +452,22 @@ def test_a_member_heard_once_is_missed_later(new_stage: "NewStage") -> None:
     stage.wait(9_900)
 
     assert [alert.detected_at_ms - T0 - last_ms for alert in stage.told(IMMINENT)] == [9_500]
+
+
+def test_the_second_heartbeat_needs_no_judgement(
+    new_stage: "NewStage", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It shows the rhythm, so that less silence is allowed than after the first alone."""
+    stage = new_stage(requests=True)
+    stage.start(1)
+    stage.wait(1_000)
+    stage.beat("m0")
+    stage.wait(3_000)
+    with monkeypatch.context() as patch:  # a heartbeat that is no news is not shown to the rules
+        patch.setattr(stage, "ask", lambda _step: [])
+        stage.beat("m0")
+    beat_ms = stage.now_ms
+    stage.wait(40_000)
+    (fired,) = stage.told(IMMINENT)
+
+    assert fired.detected_at_ms == T0 + beat_ms + round(0.7 * 45_000)

@@ -565,3 +565,19 @@ def test_a_rule_that_is_switched_off_is_silent(new_stage: "NewStage") -> None:
     tell(stage, 99_999)
     wait(stage, 60 * MINUTE)
     assert stage.alerts == []
+
+
+def test_end_offsets_put_nothing_off(new_stage: "NewStage") -> None:
+    """They ask the rules about progress alone; the others keep the times at which they want to be asked."""
+    stages = [stable(new_stage), stable(new_stage)]
+    for number, stage in enumerate(stages):
+        stage.time_out("m1")
+        stage.rebalance()
+        for _ in range(60):
+            stage.wait(10_000)
+            if number:
+                tell(stage, 10_000)
+    quiet, told = ([one for one in stage.alerts if one.name == "SessionTimeout"] for stage in stages)
+
+    assert [one.status for one in quiet] == [AlertStatus.FIRING, AlertStatus.RESOLVED]
+    assert told == quiet

@@ -105,7 +105,8 @@ class Timeline:
                 self._take_safely(live, held)
             elif (step := self._commit(live, held)) is not None:
                 waiting = self._fold(live, waiting, held.order_ms)
-                self._tell_commit(live, held, step)
+                self.verdicts.account(live, step, held.seen, held.order_ms, backlog=False)
+                self.reschedule(live, held.order_ms)
         if live.slot.due_ms < until_ms:
             return [], waiting + later
         self._fold(live, waiting, until_ms)
@@ -122,7 +123,7 @@ class Timeline:
         return tails
 
     def _commit(self, live: Live, held: Buffered) -> Step | None:
-        """Apply a plain commit; return its effects if they, or the time, may be news."""
+        """Apply a plain commit; return its effects if the rules may have something to say."""
         seen, order_ms, step = held.seen, held.order_ms, _NO_STEP
         context = self._context(live, seen, order_ms)
         try:
@@ -130,13 +131,9 @@ class Timeline:
         except Exception as error:
             self.failures.contain(live.group.group, seen, order_ms, error)
         self._report_later(live, order_ms)
-        is_news = step != _NO_STEP or context is not live.context or self.verdicts.is_watched(live, order_ms)
-        return step if is_news else None
-
-    def _tell_commit(self, live: Live, held: Buffered, step: Step) -> None:
-        if step != _NO_STEP or self.verdicts.is_watched(live, held.order_ms):
-            self.verdicts.account(live, step, held.seen, held.order_ms, backlog=False)
-        self.reschedule(live, held.order_ms)
+        if context is not live.context:
+            self.reschedule(live, order_ms, context)
+        return step if step != _NO_STEP or self.verdicts.is_watched(live, order_ms) else None
 
     def _take(self, live: Live, held: Buffered) -> None:
         if live.slot.due_ms < held.order_ms:

@@ -227,6 +227,7 @@ class Monitor:
             notice=self._history_notice,
             read_past=PastReader(config),
             size_max_mb=config.history.max_size_mb,
+            await_lull=lambda: [job.progress.await_lull() for job in self.jobs.values()],
         )
 
     def _history_notice(self, sentence: str) -> None:

@@ -2,6 +2,7 @@
 
 from coordinator_model import observations as on
 from coordinator_model.kafka import GroupState
+from coordinator_model.observations import NEVER
 from coordinator_model.ordering import Run, cut
 from coordinator_model.state import Group
 
@@ -9,20 +10,31 @@ WAKE_GAP = 0.4
 """A heartbeat after a pause of this share of the session timeout is shown to the rules."""
 
 
-def is_quiet(group: Group, run: Run) -> bool:
+FIRST_LOOK = 0.7
+"""The rules may look at a member that was heard for the first time after this share of its session timeout:
+after a single heartbeat they allow more silence than that."""
+
+
+def is_quiet(group: Group, run: Run, asked_ms: int) -> bool:
     """Return whether a run only restarts one member's timers in a Stable group."""
-    return are_quiet(group, [run])
+    return are_quiet(group, [run], asked_ms)
 
 
-def are_quiet(group: Group, runs: list[Run]) -> bool:
-    """Return whether runs, in the order of ``in_time``, only restart timers in a Stable group."""
+def are_quiet(group: Group, runs: list[Run], asked_ms: int = NEVER) -> bool:
+    """Return whether runs, in the order of ``in_time``, only restart timers in a Stable group.
+
+    Args:
+        group: as it is before them.
+        runs: of its members.
+        asked_ms: when the rules look at the group anyway; a first heartbeat needs no look soon before that.
+    """
     if group.state is not GroupState.STABLE:
         return False
     last: dict[str, int] = {}
-    return all(_moves_timers(group, run, last) for run in runs)
+    return all(_moves_timers(group, run, last, asked_ms) for run in runs)
 
 
-def _moves_timers(group: Group, run: Run, last: dict[str, int]) -> bool:
+def _moves_timers(group: Group, run: Run, last: dict[str, int], asked_ms: int) -> bool:
     """Return whether a run only restarts timers; ``last``: the members' newest heartbeats in earlier runs."""
     what = run.seen.what
     assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
@@ -36,6 +48,8 @@ def _moves_timers(group: Group, run: Run, last: dict[str, int]) -> bool:
     if gap_ms <= 0 or type(what) is on.CommitsAnswered:
         return True
     last_ms = last.get(what.member_id, member.last_heartbeat_ms)
+    if last_ms < 0 and asked_ms <= what.times[0] + member.session_timeout_ms * FIRST_LOOK:
+        last_ms = what.times[0] if member.session_base_ms < 0 else member.session_base_ms
     last[what.member_id] = max(last_ms, what.times[-1])
     return _is_steady(last_ms, what.times, gap_ms)
 

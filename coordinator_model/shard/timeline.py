@@ -40,8 +40,6 @@ DEAD_KEPT_MS = 60_000
 """A dead group is kept for so long: after a failover it comes back with its past."""
 COMMIT_REPORT_MS = 5_000
 STUCK_MAX = 8
-_SINGLY = 8
-"""Runs that are applied one by one before it is asked again whether the others are quiet."""
 FIRED_MAX = 200_000
 """Limit of deadlines of one group between two of its observations: days of one every few seconds."""
 
@@ -206,12 +204,12 @@ class Timeline:
             stop_ms = min(limit_ms, live.slot.due_ms + 1)
             heads, tails = split(runs, stop_ms)
             heads = in_time(heads)
-            if heads and are_quiet(live.group, heads):
+            if heads and are_quiet(live.group, heads, live.slot.judge_due_ms):
                 self._apply_folded(live, heads)
             elif heads:
-                # One by one until they are quiet again, which is checked ever more rarely: at first when
-                # each member may have been heard.
-                count = count * 2 or min(len(heads), _SINGLY)
+                # One by one until they are quiet again, which is checked ever more rarely: often a group's
+                # first heartbeat is the only one that is news.
+                count = count * 2 or 1
                 stop_ms = min(limit_ms, first_times(heads, count))
                 heads, tails = split(runs, stop_ms)
                 self._apply_singly(live, heads)
@@ -249,7 +247,7 @@ class Timeline:
             if live.slot.due_ms < order_ms:
                 self._fire_before(live, order_ms)
             one = run if len(run.times) == 1 else part(run, (time,))
-            quiet = is_quiet(live.group, one)
+            quiet = is_quiet(live.group, one, live.slot.judge_due_ms)
             # A run's offset and record time depend on how it was read; each single time in it does not.
             seen = msgspec.structs.replace(one.seen, at_ms=time, recorded_at_ms=time, offset=-1, index=0)
             if quiet:

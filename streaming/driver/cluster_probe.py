@@ -107,6 +107,8 @@ class ClusterProbe:
         is_whole = self._progress.has_caught_up
         is_awaited = is_whole and self._progress.end_offsets == WAITING
         if is_awaited or time.monotonic() - self._ends_at >= ENDS_EVERY_S:
+            if not is_awaited:
+                self._progress.await_lull()
             self._ends_at = time.monotonic()
             try:
                 told = end_offsets(self._admin, self._topics())

@@ -26,6 +26,8 @@ DEATHS_MAX = 3
 LATE_S = 30.0
 LATE_TRIGGERS = 3
 """The shown data is late after this time, and after this many triggers."""
+LULL_S = 4.0
+"""What is not urgent waits so long for the end of a batch."""
 WAITING, KNOWN = "waiting", "known"
 _DEATHS_KEPT = 1_000
 _SENTENCE_MAX = 500
@@ -72,6 +74,9 @@ class Progress:
         self.reading = Reading() if reading is None else reading
         self._now = clock
         self._lock = threading.Lock()
+        self._lull = threading.Event()
+        """Set while no batch runs."""
+        self._lull.set()
         self.started_at = clock()
         self.kafka_answered_at: float | None = None
         self._answering_since = clock()
@@ -86,6 +91,10 @@ class Progress:
         """The query's deaths since the last batch ended."""
         self.watermark = Watermark(clock)
         self._notices: dict[str, str] = {}
+
+    def await_lull(self, seconds: float = LULL_S) -> bool:
+        """Return True when no batch runs, or False after so long: a batch needs all cores for itself."""
+        return self._lull.wait(seconds)
 
     # --- written by the job ---------------------------------------------------------------------
 
@@ -105,6 +114,7 @@ class Progress:
 
     def batch_done(self) -> float | None:
         """A batch's outputs are written; return its seconds, None if it was written once more."""
+        self._lull.set()
         if self._done_id == self.batch_id >= 0:
             return None  # the checkpoint did not take it, and may not do so now
         self._done_id = self.batch_id
@@ -119,6 +129,7 @@ class Progress:
 
     def batch_begun(self, batch_id: int) -> None:
         """A batch has begun; the one that killed the query begins again under its number."""
+        self._lull.clear()
         self.batch_id = batch_id
         self._begun_at = self._now()
 

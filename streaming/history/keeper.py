@@ -80,6 +80,7 @@ class Keeper:
         notice: Callable[[str], None] = lambda _sentence: None,
         read_past: ReadPast | None = None,
         size_max_mb: int = 1_000,
+        await_lull: Callable[[], object] = lambda: None,
     ) -> None:
         """Prepare; ``start`` opens the file.
 
@@ -92,11 +93,13 @@ class Keeper:
             notice: takes a sentence for the operator; "": all is well.
             read_past: reads from elsewhere what the file lacks; None: nobody can.
             size_max_mb: when the file is larger, the oldest goes first.
+            await_lull: returns when no batch runs, or after some seconds.
         """
         self._path = path
         self._store = store
         self._clusters = tuple(clusters)
         self._clock_ms = clock_ms
+        self._await_lull = await_lull
         self._watching = watching
         self._notice = notice
         self._size_max = size_max_mb * _MEGABYTE
@@ -161,6 +164,7 @@ class Keeper:
             looked += 1
             if looked * _TAKE_S * 1000 >= LOOK_MS or self.problem == NOT_YET:
                 looked = 0
+                self._await_lull()
                 self.look()
             else:
                 self.take()

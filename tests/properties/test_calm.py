@@ -58,7 +58,11 @@ class CalmWorld(World):
     def beat(self, group: str) -> None:
         """Append a heartbeat of most members, and the answer to a commit of some."""
         for name in MEMBERS:
-            told = {"group": group, "member_id": f"{group}-{name}", "generation": self.generation[group]}
+            told: dict[str, Any] = {
+                "group": group,
+                "member_id": f"{group}-{name}",
+                "generation": self.generation[group],
+            }
             left = self.beats_left.get(f"{group}-{name}", 99)
             if left and self.chance.random() < 0.9:
                 self.beats_left[f"{group}-{name}"] = left - 1

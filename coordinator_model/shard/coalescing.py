@@ -49,7 +49,9 @@ def _moves_timers(group: Group, run: Run, last: dict[str, int], asked_ms: int) -
         return True
     last_ms = last.get(what.member_id, member.last_heartbeat_ms)
     if last_ms < 0 and asked_ms <= what.times[0] + member.session_timeout_ms * FIRST_LOOK:
-        last_ms = what.times[0] if member.session_base_ms < 0 else member.session_base_ms
+        # It shows a pause only within the session that began when the group was last known to be whole.
+        base_ms = member.session_base_ms
+        last_ms = base_ms if 0 <= what.times[0] - base_ms < member.session_timeout_ms else what.times[0]
     last[what.member_id] = max(last_ms, what.times[-1])
     return _is_steady(last_ms, what.times, gap_ms)
 
@@ -85,7 +87,10 @@ def first_times(runs: list[Run], count: int) -> int:
 
 def split(runs: list[Run], limit_ms: int) -> tuple[list[Run], list[Run]]:
     """Return the parts of ``runs`` before ``limit_ms``, and the rest."""
-    if all(run.floor_ms < limit_ms and run.times[-1] < limit_ms for run in runs):
+    for run in runs:  # a plain loop: it runs over every line of a request log
+        if run.floor_ms >= limit_ms or run.seen.what.times[-1] >= limit_ms:  # type: ignore[union-attr]
+            break
+    else:
         return runs, []
     heads: list[Run] = []
     tails: list[Run] = []

@@ -97,6 +97,11 @@ class KeptGroup(msgspec.Struct, frozen=True):
         """Return the topics that it commits to."""
         return tuple(one.topic for one in self.commits)
 
+    @property
+    def committed(self) -> int:
+        """Return the sum of all committed offsets; -1: there are none."""
+        return sum(sum(one.offsets) for one in self.commits) if self.commits else -1
+
 
 class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
     """The report of the cluster's own shard."""

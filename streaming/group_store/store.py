@@ -7,7 +7,7 @@ lists, metrics and probes need is decoded, so that 100,000 groups fit.  Safe to 
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from sys import intern
 from typing import TypeVar
 
@@ -27,7 +27,7 @@ from streaming.group_store.kept import (
     commits_of,
     members_of,
 )
-from streaming.group_store.lag import Lag, compact
+from streaming.group_store.lag import Commits, Lag, compact
 
 _log = logging.getLogger("groupwatch.group_store")
 
@@ -234,13 +234,11 @@ class GroupStore:
         with self._lock:
             return self._clusters[cluster].ends.lags(group.commits, now_ms)
 
-    def lags_of(
-        self, cluster: str, commits: Sequence[Mapping[str, Mapping[int, tuple[int, int]]]], now_ms: int
-    ) -> list[dict[str, Lag]]:
+    def lags_of(self, cluster: str, commits: Iterable[Commits], now_ms: int) -> list[dict[str, Lag]]:
         """Return topic → lag for the commits of several groups."""
         with self._lock:
             ends = self._cluster(cluster).ends
-            return [ends.lags(compact(one), now_ms) for one in commits]
+            return [ends.lags(one, now_ms) for one in commits]
 
     def moved_topics(self, cluster: str, since: int) -> tuple[int, set[str]]:
         """Return the version of a cluster's end offsets, and the topics that grew after an earlier one."""

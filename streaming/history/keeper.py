@@ -465,13 +465,12 @@ class Keeper:
     ) -> Iterator[tuple[Track, Value]]:
         waiting = iter(todo)
         while portion := list(islice(waiting, _TOGETHER)):
-            samples = [sample_of(group.report) for _, group in portion]
-            lags = self._store.lags_of(cluster, [one.commits for one in samples], now_ms)
-            for (track, group), sample, lag in zip(portion, samples, lags, strict=True):
-                self._seen(file, track, group.report, sample, cluster)
-                committed = sample.committed if sample.commits else -1
+            lags = self._store.lags_of(cluster, [group.commits for _, group in portion], now_ms)
+            for (track, group), lag in zip(portion, lags, strict=True):
+                if track.report is not group.report:
+                    self._seen(file, track, group.report, sample_of(group.report), cluster)
                 track.valued = group.report
-                yield track, track.take(lag, committed, now_ms, before_ms)
+                yield track, track.take(lag, group.committed, now_ms, before_ms)
 
     def _seen(self, file: HistoryFile, track: Track, report: bytes, sample: Sample, cluster: str) -> None:
         """Write what a report tells of members and owners."""

@@ -32,13 +32,7 @@ class Sample(msgspec.Struct, frozen=True):
     state_since_ms: int
     generation: int
     members: list[Seen]
-    commits: dict[str, dict[int, tuple[int, int]]]
     at_ms: int
-
-    @property
-    def committed(self) -> int:
-        """Return the sum of all committed offsets."""
-        return sum(offset for parts in self.commits.values() for offset, _ in parts.values())
 
     @property
     def owners(self) -> dict[str, dict[str, list[int]]] | None:

@@ -552,6 +552,21 @@ def test_a_group_not_seen_for_long_is_forgotten(world: World) -> None:
     assert world.groups == ["g"]
 
 
+@pytest.mark.parametrize(("due_s", "shown"), [(31, ["a"]), (33, ["a", "b"])])
+def test_a_first_heartbeat_is_shown_unless_the_rules_look_soon(due_s: int, shown: list[str]) -> None:
+    """They need not be asked for each member of a group that is heard for the first time."""
+    world = World(Judge(due_ms=LIVE_MS + due_s * 1_000))
+    world.record(900_000, generation("g", 1, "a", "b"), backlog=True)
+    world.until(LIVE_MS)
+    world.until(LIVE_MS + 1)
+    times = {"a": LIVE_MS + 100, "b": LIVE_MS + 400}
+    for member, at_ms in times.items():
+        world.answer(at_ms, beats("g", member, at_ms))
+    outputs = world.until(LIVE_MS + 2_000)
+
+    assert [at_ms for _, at_ms, _ in outputs.alerts] == [times[member] for member in shown]
+
+
 @pytest.mark.parametrize("watching", [False, True])
 def test_a_commit_that_is_no_news_does_not_wake_the_rules(world: World, *, watching: bool) -> None:
     """Unless they watch the group."""

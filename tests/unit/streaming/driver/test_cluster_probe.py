@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import pytest
 from kafka.admin import OffsetSpec
 from kafka.errors import NodeNotReadyError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError
 from kafka.protocol.consumer import IsolationLevel
@@ -48,6 +49,20 @@ def test_end_offsets_are_asked_for_at_once_when_all_groups_are_known() -> None:
     probe._ends_at = float("-inf")
     probe.ask()
     assert (progress.end_offsets, progress.notices) == ("known", [])
+
+
+def test_routine_questions_wait_for_a_lull(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers are told to thousands of groups, which costs a core that a running batch needs."""
+    progress = Progress("c")
+    probe = ClusterProbe(KafkaAddress(("b:9092",)), progress, topics=tuple, found=lambda _: None)
+    admin: Any = Refusing()
+    probe._admin = admin
+    waits: list[float] = []
+    monkeypatch.setattr(progress, "await_lull", lambda: waits.append(probe._ends_at))
+    probe.ask()
+    probe.ask()
+
+    assert waits == [float("-inf")]
 
 
 class Awaited:

@@ -53,6 +53,17 @@ def _told(said: list[Alert]) -> list[tuple[str, AlertStatus]]:
 FIRING, RESOLVED = AlertStatus.FIRING, AlertStatus.RESOLVED
 
 
+def test_a_lull_lasts_from_one_batch_to_the_next(progress: Progress) -> None:
+    """Who can wait does not take a batch's cores; before the first batch nobody has them."""
+    said = [progress.await_lull(0)]
+    progress.batch_begun(0)
+    said.append(progress.await_lull(0))
+    progress.batch_done()
+    said.append(progress.await_lull(0))
+
+    assert said == [True, False, True]
+
+
 def test_a_job_is_ready_when_every_shard_spoke_and_every_partition_was_read(progress: Progress) -> None:
     """Neither alone is enough, and the cluster's own shard counts as well."""
     progress.reading.begin(2, {"a": [10, 0], "b": [5]})

@@ -49,6 +49,29 @@ def test_lag_and_commit_rate_are_written_each_ten_seconds(stage: Stage, rows: "R
     ]
 
 
+class Turns:
+    """An event that somebody sets after so many waits."""
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+
+    def wait(self, _seconds: float) -> bool:
+        """Wait for nothing."""
+        self.left -= 1
+        return self.left < 0
+
+
+def test_a_look_waits_for_a_lull_and_rows_do_not(tmp_path: Path) -> None:
+    """At all groups: ten thousand cost half a second of a core, which a running batch needs."""
+    lulls: list[int] = []
+    turns: Any = Turns(21)
+    stage = Stage(tmp_path / "history.db", await_lull=lambda: lulls.append(turns.left))
+    stage.keeper._stopping = turns
+    stage.keeper._run()
+
+    assert lulls == [20, 10, 0]
+
+
 def test_a_group_that_stands_still_is_one_row(stage: Stage, rows: "Rows") -> None:
     """Its records wait ever longer, and nothing is written for that."""
     stage.ends(100)

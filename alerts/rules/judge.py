@@ -4,7 +4,6 @@
 """
 
 import logging
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -37,8 +36,6 @@ _LOG = logging.getLogger(__name__)
 
 _ALERT_DECODER = msgspec.json.Decoder(Alert)
 
-_FOLLOW_ENDS = tuple(rule for rule in RULES if rule.follows_ends)
-"""Where nothing else is news, the others would say what they said last."""
 _WATCHED = frozenset(rule.name for rule in RULES if rule.watched)
 
 
@@ -75,13 +72,10 @@ class RuleJudge:
         """Return the judgement of ``step`` at ``now_ms``; ``removed`` resolves all alerts."""
         thresholds = self._settings.of_group(group.group)
         is_news = step.transitions or step.departures or step.arrivals or step.notes or step.met
-        rules, asked_ms = RULES, NEVER
-        if not (is_news or removed or step.cost):
+        if not (is_news or removed or step.progressed or step.cost):
             answer = quick(group, thresholds, memory, now_ms)
-            if answer is not None and not step.progressed:
-                return answer
             if answer is not None:
-                rules, asked_ms = _FOLLOW_ENDS, NEVER if answer.due_ms is None else answer.due_ms
+                return answer
         failures: list[Failure] = []
         situation = Situation(
             group=group,
@@ -96,9 +90,9 @@ class RuleJudge:
             alerts = book.close_all(step.why_dropped or _removal(group))
             return Judgement(memory=None, alerts=alerts, due_ms=None, failures=failures)
         book.resolve_surplus()
-        due_ms, memory_due_ms = _run(rules, situation, book, failures)
-        held_ms = min(book.end_held(), memories.due_ms(memory) if rules is _FOLLOW_ENDS else NEVER)
-        due_ms, memory_due_ms = min(due_ms, held_ms, asked_ms), min(memory_due_ms, held_ms)
+        due_ms, memory_due_ms = _run(situation, book, failures)
+        held_ms = book.end_held()
+        due_ms, memory_due_ms = min(due_ms, held_ms), min(memory_due_ms, held_ms)
         saved = memories.save_group(situation.memory, memory_due_ms, _WATCHED)
         due = None if due_ms == NEVER else due_ms
         return Judgement(memory=saved, alerts=book.alerts, due_ms=due, failures=failures)
@@ -152,10 +146,8 @@ class RuleJudge:
         )
 
 
-def _run(
-    rules: Iterable[GroupRule[Any]], situation: Situation, book: AlertBook, failures: list[Failure]
-) -> tuple[int, int]:
-    """Run rules; return when to judge again, and when because of the memory alone.
+def _run(situation: Situation, book: AlertBook, failures: list[Failure]) -> tuple[int, int]:
+    """Run all rules; return when to judge again, and when because of the memory alone.
 
     A rule that raises has no say this time; the other rules are not affected.
     """
@@ -164,7 +156,7 @@ def _run(
         rebalances.note(situation)
     except Exception as error:
         failures.append(("costs", error))
-    for rule in rules:
+    for rule in RULES:
         try:
             verdict = _verdict(rule, situation, book)
         except Exception as error:

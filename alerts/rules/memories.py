@@ -58,11 +58,6 @@ def cluster_memory(memory: bytes | None, failures: list[Failure]) -> ClusterMemo
         return ClusterMemory()
 
 
-def due_ms(memory: bytes | None) -> int:
-    """Return the due time (epoch ms) that was saved with a readable memory."""
-    return NEVER if memory is None else int(HEADER.unpack_from(memory)[2])
-
-
 def save_group(memory: GroupMemory, due_ms: int, watched: frozenset[str]) -> bytes | None:
     """Return a group's memory as bytes; None if it is empty.
 

@@ -75,8 +75,6 @@ class GroupRule(Rule[_OptionsT]):
     timed: bool = True
     """The memory keeps its due time.  False: the rule is asked in time without that, because ``quick``
     computes the due time from the group, or because only news changes its answer."""
-    follows_ends: bool = False
-    """New end offsets alone may change its answer."""
     watched: bool = False
     """While its alert is open, any observation may change the end or the culprits."""
     end_is_logged: bool = False

@@ -157,7 +157,6 @@ COMMITS_STALLED = GroupRule(
     options=CommitsStalledOptions,
     evaluate=evaluate,
     needs=Sees.ENDS,
-    follows_ends=True,
     effect_of=(*REBALANCING, *WIDE_CAUSES),
     excused_by=EXCUSES,
     blames_nobody="no member: no source tells who owns these partitions",

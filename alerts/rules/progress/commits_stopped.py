@@ -143,7 +143,6 @@ COMMITS_STOPPED = GroupRule(
     options=CommitsStoppedOptions,
     evaluate=evaluate,
     needs=Sees.ENDS,
-    follows_ends=True,
     stops=Stops.GROUP,
     watched=True,
     effect_of=(*REBALANCING, POLL_INTERVAL_EXCEEDED, *WIDE_CAUSES),

@@ -127,7 +127,6 @@ LAG_GROWING = GroupRule(
     options=LagGrowingOptions,
     evaluate=evaluate,
     needs=Sees.ENDS,
-    follows_ends=True,
     remembers="wholes",
     # When a cause that held it back ends, the last end offsets may be from before that end, and the group may
     # read on since: it waits for the next report, which comes every 10 s, rather than fire on the old one.

@@ -168,6 +168,5 @@ OFFSET_REWIND = GroupRule(
     options=Options,
     evaluate=evaluate,
     remembers="rewound",
-    follows_ends=True,
     blames_nobody="no member: a tool, or a client that is no member of the group",
 )

@@ -243,6 +243,21 @@ def test_so_does_the_end_of_a_group_that_is_not_told(new_stage: "NewStage") -> N
 # --- OffsetsExpiring -----------------------------------------------------------------------------------
 
 
+def test_a_simple_group_that_its_line_showed_before_its_commit(new_stage: "NewStage") -> None:
+    """Its commit is no news then; the rules see it with the end offsets that are asked for because of it."""
+    stage = new_stage()
+    stage.evidence = {"retention_ms": {1: 9 * MINUTE}}
+    stage.log(on.SimpleGroupCreated(group="orders"))
+    commit(stage)
+    stage.wait(5_000)
+    ends = EndOffsetsReported(group="orders", ends={"t": {0: 100, 1: 100}})
+    note_ends(stage.group, ends, T0 + stage.now_ms)
+    stage.ask(Step(progressed=True))
+    stage.wait(7 * MINUTE)
+
+    assert one(stage.told(EXPIRING)).detected_at_ms == T0 + 6 * MINUTE
+
+
 def test_offsets_of_an_empty_group_expire_a_week_after_its_last_member(new_stage: "NewStage") -> None:
     """Told a day before, with the time to the second; commits of an admin meanwhile change nothing."""
     stage = new_stage()

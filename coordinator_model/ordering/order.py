@@ -23,8 +23,7 @@ A coalesced run (heartbeats, accepted commits) waits as one and is cut at the wa
 coalesce across a clock copy, or parts of the run would be taken for late.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -82,7 +81,7 @@ class Order(msgspec.Struct, array_like=True):
     ) -> list[tuple[int, Seen]]:
         """Buffer a batch; return its ``LogSeconds``, each with the time before which none counts."""
         heard: list[tuple[int, Seen]] = []
-        for seen in _in_place(batch):
+        for seen in sorted(batch, key=_place):
             try:
                 self._take_one(seen, heard)
             except Exception as error:
@@ -353,21 +352,12 @@ class Order(msgspec.Struct, array_like=True):
         return min(times if given_up_ms is None else [*times, given_up_ms], default=NEVER)
 
 
-_PLACE = attrgetter("partition", "offset", "index")
-
-
-def _in_place(batch: Iterable[Seen]) -> Iterator[Seen]:
-    """Yield observations in the order of their places: control first, since it dates the others."""
-    control: list[Seen] = []
-    records: list[Seen] = []
-    lines: list[Seen] = []
-    for seen in batch:
-        if type(seen.what) in _FROM_DRIVER:
-            control.append(seen)
-        elif seen.source is Source.OFFSETS:
-            records.append(seen)
-        else:
-            lines.append(seen)
-    for lane in (control, records, lines):
-        lane.sort(key=_PLACE)
-        yield from lane
+def _place(seen: Seen) -> tuple[int, int, int, int]:
+    """Return the rank of an observation: control first, since it dates the others."""
+    if type(seen.what) in _FROM_DRIVER:
+        lane = 0
+    elif seen.source is Source.OFFSETS:
+        lane = 1
+    else:
+        lane = 2
+    return lane, seen.partition, seen.offset, seen.index

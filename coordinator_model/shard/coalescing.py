@@ -67,12 +67,7 @@ def _is_steady(last_ms: int, times: tuple[int, ...], gap_ms: float) -> bool:
 
 def in_time(runs: list[Run]) -> list[Run]:
     """Return runs in the order in which they begin."""
-    if len(runs) < 2:
-        return runs
-    times = [run.seen.what.times[0] for run in runs]  # type: ignore[union-attr]  # runs hold nothing else
-    if len(set(times)) < len(times):
-        return sorted(runs, key=_begin)
-    return [run for _, run in sorted(zip(times, runs, strict=True))]
+    return sorted(runs, key=_begin) if len(runs) > 1 else runs
 
 
 def _begin(run: Run) -> tuple[int, tuple[str, str, int, int, int]]:

@@ -1,7 +1,5 @@
 """A rule's input about one group, its memory, and its answer."""
 
-from typing import Any
-
 import msgspec
 
 from alerts.alert import Alert, Culprit
@@ -209,10 +207,6 @@ class Situation(msgspec.Struct, kw_only=True):
     evidence: LiveSources
     thresholds: Thresholds
     memory: GroupMemory
-    partitions: list[Any] | None = None
-    """Its partitions, once a rule about progress has looked at them; only ``progress`` reads them."""
-    pace: Any = None
-    """Likewise."""
 
     def opened(self, name: str) -> OpenAlert | None:
         """Return the open alert of that name; an alert that only damping keeps open counts as ended."""

@@ -9,11 +9,11 @@ from alerts.rules.progress.group_pace import (
     EXCUSES,
     REBALANCING,
     WIDE_CAUSES,
+    each_partition,
     is_excused,
     names,
     owners,
     pace_of,
-    partitions,
     sentences,
     split,
     waiting,
@@ -44,7 +44,7 @@ def evaluate(situation: Situation) -> Verdict:
     if tracks is None:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
     pace = pace_of(situation, tracks)
-    known = partitions(situation, tracks)
+    known = list(each_partition(situation.group, tracks))
     repeating = [part for part in known if part.track.repeats and not part.waits]
 
     def at(part: PartitionProgress) -> int | None:

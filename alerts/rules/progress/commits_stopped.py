@@ -7,12 +7,12 @@ from alerts.rules.progress.group_pace import (
     EXCUSES,
     REBALANCING,
     WIDE_CAUSES,
+    each_partition,
     is_excused,
     is_parked,
     names,
     owners,
     pace_of,
-    partitions,
     sentences,
     split,
     waiting,
@@ -46,7 +46,7 @@ def evaluate(situation: Situation) -> Verdict:
     def at(part: PartitionProgress) -> int | None:
         return stops_at(part, pace, is_open=opened is not None)
 
-    known = partitions(situation, tracks)
+    known = list(each_partition(situation.group, tracks))
     resting, due = split(iter(known), at, pace.now)
     within_ms = situation.thresholds.of(CommitsStoppedOptions).after_ms
     parts = out_of_turn(situation.group, known, resting, pace, within_ms)

@@ -32,14 +32,7 @@ After a little more than a day somebody should hear of the waiting records."""
 
 
 def pace_of(situation: Situation, tracks: Tracks) -> GroupPace:
-    """Return the facts that hold for all partitions of the group; several rules ask."""
-    if situation.pace is None:
-        situation.pace = _pace_of(situation, tracks)
-    pace: GroupPace = situation.pace
-    return pace
-
-
-def _pace_of(situation: Situation, tracks: Tracks) -> GroupPace:
+    """Return the facts that hold for all partitions of the group."""
     steady_ms = max(situation.group.state_since_ms, situation.evidence.live_since_ms)
     return GroupPace(
         now=tracks.since_base(situation.now_ms),
@@ -85,14 +78,8 @@ def is_excused(situation: Situation) -> bool:
     return any(situation.opened(cause.name) is not None for cause in EXCUSES)
 
 
-def partitions(situation: Situation, tracks: Tracks) -> list[PartitionProgress]:
-    """Return the partitions that the group commits to and still reads; several rules ask."""
-    if situation.partitions is None:
-        situation.partitions = list(_each_partition(situation.group, tracks))
-    return situation.partitions
-
-
-def _each_partition(group: Group, tracks: Tracks) -> Iterator[PartitionProgress]:
+def each_partition(group: Group, tracks: Tracks) -> Iterator[PartitionProgress]:
+    """Yield the partitions that the group commits to and still reads."""
     subscribed = _subscribed(group)
     for topic, known in tracks.partitions.items():
         if subscribed is not None and topic not in subscribed:

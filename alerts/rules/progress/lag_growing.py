@@ -15,11 +15,11 @@ from alerts.rules.progress.group_pace import (
     EXCUSES,
     REBALANCING,
     WIDE_CAUSES,
+    each_partition,
     is_excused,
     names,
     owners,
     pace_of,
-    partitions,
     sentences,
     waiting,
 )
@@ -46,7 +46,7 @@ def evaluate(situation: Situation) -> Verdict:
     if opened is not None:
         pace = pace._replace(steady=0)  # a rebalance in between does not end it
     # Records behind an open transaction cannot be read, so no group falls behind on them.
-    known = [part for part in partitions(situation, tracks) if not part.waits]
+    known = [part for part in each_partition(situation.group, tracks) if not part.waits]
     whole.note(situation, tracks, known)
     parts, series = _growing(situation, known, pace)
     if not parts:

@@ -568,7 +568,7 @@ def test_a_rule_that_is_switched_off_is_silent(new_stage: "NewStage") -> None:
 
 
 def test_end_offsets_put_nothing_off(new_stage: "NewStage") -> None:
-    """They ask the rules about progress alone; the others keep the times at which they want to be asked."""
+    """Rules about other things end their alerts at their own times, however often ends are told."""
     stages = [stable(new_stage), stable(new_stage)]
     for number, stage in enumerate(stages):
         stage.time_out("m1")

@@ -46,7 +46,7 @@ from streaming.driver import (
 )
 from streaming.driver.probing import ClusterView
 from streaming.group_store import GroupStore
-from streaming.health import Progress
+from streaming.health import LULL_S, Progress
 from streaming.history import Keeper
 from streaming.notify import history_file, make_notifier
 from streaming.pipeline import JvmLostError, topics_of
@@ -227,8 +227,14 @@ class Monitor:
             notice=self._history_notice,
             read_past=PastReader(config),
             size_max_mb=config.history.max_size_mb,
-            await_lull=lambda: [job.progress.await_lull() for job in self.jobs.values()],
+            await_lull=self._await_lull,
         )
+
+    def _await_lull(self) -> None:
+        """Return when each cluster has had a lull, or after ``LULL_S`` in all."""
+        until_s = time.monotonic() + LULL_S
+        for job in self.jobs.values():
+            job.progress.await_lull(max(0.0, until_s - time.monotonic()))
 
     def _history_notice(self, sentence: str) -> None:
         for job in self.jobs.values():

@@ -25,7 +25,7 @@ from alerts.rules.engine import (
     held_back_until_ms,
 )
 from alerts.rules.memories import Failure
-from alerts.rules.quick import is_watching, quick
+from alerts.rules.quick import quick
 from alerts.rules.registry import CLUSTER_RULES, RULES, SUPERVISOR_RULES
 from alerts.rules.settings import Settings
 from coordinator_model.kafka import GroupState
@@ -99,7 +99,7 @@ class RuleJudge:
 
     def is_watching(self, memory: bytes | None) -> bool:
         """Return whether any observation may change what is remembered, or nobody can read that."""
-        return memory is not None and is_watching(memory)
+        return memory is not None and memories.is_watching(memory)
 
     def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:
         """Return the memory with an alert that an earlier job left open.

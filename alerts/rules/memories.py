@@ -29,6 +29,11 @@ _ENCODER = msgspec.msgpack.Encoder()
 NO_GROUP_MEMORY = _ENCODER.encode(GroupMemory())
 
 
+def is_watching(memory: bytes) -> bool:
+    """Return whether a group's rules must answer every call, or its header cannot be read."""
+    return len(memory) < HEADER.size or memory[0] != MEMORY_VERSION or bool(memory[1] & WATCH)
+
+
 def load_group(memory: bytes | None) -> GroupMemory:
     """Return a group's memory; empty if another version saved it.
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from alerts.rules.engine import NEVER, Thresholds
 from alerts.rules.members import SESSION_TIMEOUT_IMMINENT, shortest_silence_ms, silence_due_ms
-from alerts.rules.memories import HEADER, MEMORY_VERSION, NO_GROUP_MEMORY, WATCH
+from alerts.rules.memories import HEADER, MEMORY_VERSION, NO_GROUP_MEMORY, is_watching
 from alerts.rules.rebalances import (
     STUCK_COMPLETING_REBALANCE,
     STUCK_PREPARING_REBALANCE,
@@ -27,10 +27,10 @@ def quick(group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: in
     """Return the answer if nothing needs judging now, None if something does."""
     due_ms, bound_ms = NEVER, 0
     if memory is not None:
-        if len(memory) < HEADER.size:
+        if is_watching(memory):
             return None
-        version, flags, due_ms, bound_ms = HEADER.unpack_from(memory)
-        if version != MEMORY_VERSION or flags & WATCH or due_ms <= now_ms:
+        *_, due_ms, bound_ms = HEADER.unpack_from(memory)
+        if due_ms <= now_ms:
             return None
     if group.state is not GroupState.STABLE:
         found = _stuck_due_ms(group, thresholds, now_ms)
@@ -43,11 +43,6 @@ def quick(group: Group, thresholds: Thresholds, memory: bytes | None, now_ms: in
     if found <= now_ms:
         return None
     return Judgement(memory=memory, alerts=[], due_ms=found if found < due_ms else due_ms)
-
-
-def is_watching(memory: bytes) -> bool:
-    """Return whether a call must be answered by the rules whatever the time."""
-    return len(memory) < HEADER.size or memory[0] != MEMORY_VERSION or bool(memory[1] & WATCH)
 
 
 def _silence_due_ms(

@@ -1,4 +1,4 @@
-"""Applies observations to one group; ``apply`` is the only entry point."""
+"""Applies observations to one group by ``apply``; ``beat`` and ``commit`` are its short ways."""
 
 from coordinator_model.groups.reconciling import KINDS, NEWS, Finding, Verdict, both_sides, find, reconcile
 from coordinator_model.groups.table import (

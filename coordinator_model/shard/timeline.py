@@ -90,7 +90,7 @@ class Timeline:
         deadline comes.  Then commits and runs do not affect one another, and the rules have nothing to say
         about either: runs wait, folded, until there is news.
         """
-        if not singles or live.absent or self.header.live_since_ms < 0:
+        if not singles or live.absent or live.slot.due_ms < until_ms or self.header.live_since_ms < 0:
             return singles, runs
         waiting, later = split(runs, until_ms)
         if waiting and not are_quiet(live.group, in_time(waiting)):

@@ -88,6 +88,8 @@ class Recorder:
 class World:
     """Contents of the partitions, made record by record."""
 
+    session_ms = 6_000
+
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
         self.parts: Parts = {OFFSETS: [], CONTROL: [], **{name: [] for name in EVENTS}}
@@ -151,12 +153,12 @@ class World:
                 member_id=f"{group}-{name}",
                 client_id=name,
                 client_host="/10.0.0.1",
-                session_timeout_ms=6_000,
+                session_timeout_ms=self.session_ms,
                 rebalance_timeout_ms=20_000,
                 topics=("t",),
                 assigned={"t": (0,)},
             )
-            for name in MEMBERS[: self.chance.randint(0, 3)]
+            for name in self.present()
         )
         recorded = on.GroupRecorded(
             group=group,
@@ -168,6 +170,10 @@ class World:
             members=members,
         )
         self.add(OFFSETS, recorded, Source.OFFSETS)
+
+    def present(self) -> tuple[str, ...]:
+        """Return the members that a generation has."""
+        return MEMBERS[: self.chance.randint(0, 3)]
 
     def heartbeats(self, group: str) -> None:
         """Append heartbeats of some members with any answer."""

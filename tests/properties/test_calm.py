@@ -12,14 +12,25 @@ from alerts.rules import RuleJudge
 from coordinator_model import observations as on
 from coordinator_model.observations.base import Source
 from coordinator_model.shard.timeline import Timeline
-from tests.properties.cut_worlds import CONTROL, EVENTS, GROUPS, MEMBERS, OFFSETS, Parts, World, read
+from tests.properties.cut_worlds import (
+    CONTROL,
+    EVENTS,
+    GROUPS,
+    MEMBERS,
+    OFFSETS,
+    START_MS,
+    Parts,
+    World,
+    read,
+)
 
 SEEDS = st.integers(0, 2**32)
-TIMEOUT_MS = 24_000
 
 
 class CalmWorld(World):
     """Groups that mostly heartbeat, commit and keep up."""
+
+    session_ms = 24_000
 
     def begin(self) -> None:
         """Let every group be there, with all its members, and its coordinator be known."""
@@ -30,30 +41,9 @@ class CalmWorld(World):
         self.clocks(whole=True)
         self.beats_left = {f"{group}-a": self.chance.choice((1, 2, 3, 99)) for group in GROUPS}
 
-    def record(self, group: str) -> None:
-        """Append a record of all members."""
-        members = tuple(
-            on.MemberRecord(
-                member_id=f"{group}-{name}",
-                client_id=name,
-                client_host="/10.0.0.1",
-                session_timeout_ms=TIMEOUT_MS,
-                rebalance_timeout_ms=20_000,
-                topics=("t",),
-                assigned={"t": (number,)},
-            )
-            for number, name in enumerate(MEMBERS)
-        )
-        recorded = on.GroupRecorded(
-            group=group,
-            generation=self.generation[group],
-            protocol_type="consumer",
-            protocol="range",
-            leader_id=members[0].member_id,
-            state_since_ms=self.now_ms,
-            members=members,
-        )
-        self.add(OFFSETS, recorded, Source.OFFSETS)
+    def present(self) -> tuple[str, ...]:
+        """Return all members."""
+        return MEMBERS
 
     def beat(self, group: str) -> None:
         """Append a heartbeat of most members, and the answer to a commit of some."""
@@ -75,13 +65,13 @@ class CalmWorld(World):
     def advance(self, group: str) -> None:
         """Append a commit, mostly of what was read since the last."""
         step = self.chance.choice((0, 10, 10, 10, 10, 10, 10, -500))
-        offset = max(0, (self.now_ms - 1_700_000_000_000) // 100 + step)
+        offset = max(0, (self.now_ms - START_MS) // 100 + step)
         commit = on.Commit("t", self.chance.randint(0, 2), offset, self.now_ms)
         self.add(OFFSETS, on.OffsetsCommitted(group=group, commits=(commit,)), Source.OFFSETS)
 
     def ends(self, group: str) -> None:
         """Append where the partitions ended: a little further on."""
-        end = (self.now_ms - 1_700_000_000_000) // 100 + self.chance.choice((0, 20, 900))
+        end = (self.now_ms - START_MS) // 100 + self.chance.choice((0, 20, 900))
         told = on.EndOffsetsReported(group=group, ends={"t": dict.fromkeys(range(3), end)})
         self.add(CONTROL, told, Source.CONTROL)
 

@@ -580,6 +580,17 @@ def test_a_commit_that_is_no_news_does_not_wake_the_rules(world: World, *, watch
     assert [at_ms for _, at_ms, _ in outputs.alerts] == (times if watching else [])
 
 
+def test_a_deadline_that_a_commit_sets_comes_before_the_next_commit(world: World) -> None:
+    """Also where both commits are read at once."""
+    assert world.judge is not None
+    world.judge.watching, world.judge.due_ms = True, LIVE_MS + 7_000
+    for at_ms in (LIVE_MS + 5_000, LIVE_MS + 8_000):
+        world.record(at_ms, commit("g", at_ms=at_ms))
+    outputs = world.until(LIVE_MS + 9_000)
+
+    assert [at_ms - LIVE_MS for _, at_ms, _ in outputs.alerts] == [5_000, 7_000, 8_000]
+
+
 def test_commits_put_no_deadline_of_the_rules_off() -> None:
     """They are asked when they wanted to be, between two commits."""
     world = World(Judge(due_ms=LIVE_MS + 7_000))

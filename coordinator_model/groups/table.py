@@ -19,6 +19,7 @@ from coordinator_model.kafka import NOT_IN_CHARGE, GroupState
 from coordinator_model.observations import (
     NEVER,
     CommitsAnswered,
+    GroupHeard,
     GroupLoaded,
     GroupsDeleted,
     GroupUnloaded,
@@ -178,9 +179,23 @@ def beat(group: Group, seen: Seen) -> bool:
         if member is None:
             return False
         classic.beat_quietly(member, what)
+    elif type(what) is GroupHeard:
+        if group.group_type != "classic" or not _hear(group, what):
+            return False
     else:
         return False
     group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
+    return True
+
+
+def _hear(group: Group, what: GroupHeard) -> bool:
+    """Apply what several members were heard to do, or nothing of it: then False."""
+    if what.since_ms <= group.ended_ms or what.since_ms < group.loaded_ms:
+        return False
+    if any(heard.member_id not in group.members for heard in what.members):
+        return False
+    for heard in what.members:
+        classic.hear_quietly(group.members[heard.member_id], heard)
     return True
 
 

@@ -1,5 +1,7 @@
 """Observations from the request log: requests with their answers."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from coordinator_model.observations.base import GroupObservation, Observation
@@ -88,6 +90,55 @@ class CommitsAnswered(GroupObservation, tag="cr", frozen=True, kw_only=True):
     instance_id: str | None = None
     claims: tuple[tuple[str, int, int], ...] = ()
     """(topic or its id, partition, offset) of the last one, at most ``CLAIMS_MAX``, if it was refused."""
+
+
+class MemberHeard(msgspec.Struct, frozen=True, array_like=True):
+    """What one member of a group was heard to do: accepted heartbeats and accepted commits."""
+
+    member_id: str
+    client: Client
+    beats: tuple[int, ...] = ()
+    """Times of its heartbeats, ascending."""
+    commits: tuple[int, ...] = ()
+    """Times of its commits, ascending."""
+    instance_id: str | None = None
+
+
+class GroupHeard(GroupObservation, tag="gh", frozen=True, kw_only=True):
+    """The accepted classic heartbeats and accepted commits of several members of one group, coalesced.
+
+    It says what ``Heartbeats`` and ``CommitsAnswered`` of each member would, and handlers never see it:
+    unless all of it says nothing new, the mirror takes it apart (``ordering``).
+    """
+
+    generation: int
+    since_ms: int
+    """The earliest of all times."""
+    members: tuple[MemberHeard, ...]
+
+    def one_by_one(self) -> Iterator[Heartbeats | CommitsAnswered]:
+        """Yield what each member was heard to do, by itself."""
+        for one in self.members:
+            if one.beats:
+                yield Heartbeats(
+                    group=self.group,
+                    member_id=one.member_id,
+                    generation=self.generation,
+                    error_code=0,
+                    times=one.beats,
+                    client=one.client,
+                    instance_id=one.instance_id,
+                )
+            if one.commits:
+                yield CommitsAnswered(
+                    group=self.group,
+                    member_id=one.member_id,
+                    generation=self.generation,
+                    error_code=0,
+                    times=one.commits,
+                    client=one.client,
+                    instance_id=one.instance_id,
+                )
 
 
 CLAIMS_MAX = 10

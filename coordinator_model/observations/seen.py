@@ -77,6 +77,7 @@ from coordinator_model.observations.requests import (
     CommitsAnswered,
     DeleteAnswered,
     EpochAnswered,
+    GroupHeard,
     Heartbeats,
     JoinAnswered,
     LeaveAnswered,
@@ -163,6 +164,7 @@ AnyObservation = (
     | ShardRefilled
     | RecordsLost
     | PartitionAnew
+    | GroupHeard
 )
 
 

@@ -52,6 +52,8 @@ class Traits:
     """Whether it concerns several groups at once: no group runs past it before all others have reached it."""
     coalesces: bool = False
     """Whether many become one that has all their times."""
+    is_taken_apart: bool = False
+    """Whether it stands for several coalesced ones, which alone reach handlers."""
     joins_write: bool = False
     """Whether it is a record that the coordinator may write together with others as one."""
     shows_life: bool = True
@@ -127,6 +129,7 @@ TRAITS: Mapping[type[base.Observation], Traits] = {
     requests.SyncAnswered: Traits(_GROUP, after_record=_A.MEMBERSHIP, time_fields=("arrived_at_ms",)),
     requests.LeaveAnswered: Traits(_GROUP, after_record=_A.LEAVE),
     requests.CommitsAnswered: Traits(_GROUP, coalesces=True),
+    requests.GroupHeard: Traits(_GROUP, is_taken_apart=True),
     requests.TransactionalCommit: Traits(_GROUP),
     requests.TransactionEnded: Traits(_GROUPS, shows_life=False),
     requests.DeleteAnswered: Traits(_GROUP, shows_life=False, ends_life=True),

@@ -1,11 +1,11 @@
 """The buffer's entries: single observations, and coalesced runs that the watermark cuts."""
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from coordinator_model.observations import Seen
+from coordinator_model.observations import GroupHeard, MemberHeard, Seen
 
 
 class Buffered(msgspec.Struct, array_like=True):
@@ -16,20 +16,30 @@ class Buffered(msgspec.Struct, array_like=True):
 
 
 class Run(msgspec.Struct, array_like=True):
-    """A coalesced run in the buffer; each of its times counts as at least ``floor_ms``."""
+    """A coalesced run in the buffer; each of its times counts as at least ``floor_ms``.
+
+    It is of one member, or (``GroupHeard``) of several members of a group until it is taken apart.
+    """
 
     floor_ms: int
     seen: Seen
 
     @property
     def times(self) -> tuple[int, ...]:
-        """Return the times (epoch ms) that are not applied yet."""
+        """Return the times (epoch ms) of its member that are not applied yet."""
         return self.seen.what.times  # type: ignore[union-attr]  # only runs are wrapped
+
+    @property
+    def since_ms(self) -> int:
+        """Return its first time (epoch ms)."""
+        what = self.seen.what
+        if type(what) is GroupHeard:
+            return what.since_ms
+        return what.times[0]  # type: ignore[union-attr]  # only runs are wrapped
 
     def first_ms(self) -> int:
         """Return when (epoch ms) its first time takes effect."""
-        first_ms: int = self.seen.what.times[0]  # type: ignore[union-attr]  # only runs are wrapped
-        return first_ms if first_ms > self.floor_ms else self.floor_ms
+        return max(self.since_ms, self.floor_ms)
 
     def count_before(self, limit_ms: int) -> int:
         """Return how many of its times take effect before ``limit_ms``."""
@@ -44,10 +54,12 @@ def order_key(held: Buffered) -> tuple[int, int, int, int, int]:
 
 def cut(run: Run, limit_ms: int) -> tuple[Run | None, Run | None]:
     """Return the part of a run that takes effect before ``limit_ms``, and the rest."""
-    times = run.seen.what.times  # type: ignore[union-attr]  # only runs are wrapped
-    if times[-1] < limit_ms and run.floor_ms < limit_ms:
+    if run.seen.at_ms < limit_ms and run.floor_ms < limit_ms:
         return run, None
-    count = run.count_before(limit_ms)
+    what = run.seen.what
+    if type(what) is GroupHeard:
+        return _cut_together(run, what, limit_ms)
+    times, count = run.times, run.count_before(limit_ms)
     if count == 0:
         return None, run
     return part(run, times[:count]), part(run, times[count:])
@@ -63,3 +75,59 @@ def part(run: Run, times: tuple[int, ...]) -> Run:
     seen = run.seen
     what = msgspec.structs.replace(seen.what, times=times)
     return Run(run.floor_ms, msgspec.structs.replace(seen, at_ms=times[-1], what=what))
+
+
+def taken_apart(runs: Iterable[Run]) -> list[Run]:
+    """Return runs of one member each."""
+    return [one for run in runs for one in _apart(run)]
+
+
+def apart(seen: Seen) -> Iterator[Seen]:
+    """Yield what each member was heard to do; anything else as it is."""
+    what = seen.what
+    if type(what) is not GroupHeard:
+        yield seen
+        return
+    late_ms = seen.recorded_at_ms - seen.at_ms
+    for one in what.one_by_one():
+        last_ms = one.times[-1]
+        yield msgspec.structs.replace(seen, at_ms=last_ms, recorded_at_ms=last_ms + late_ms, what=one)
+
+
+def _apart(run: Run) -> Iterator[Run]:
+    if type(run.seen.what) is not GroupHeard:
+        yield run
+    else:
+        yield from (Run(run.floor_ms, one) for one in apart(run.seen))
+
+
+def _cut_together(run: Run, what: GroupHeard, limit_ms: int) -> tuple[Run | None, Run | None]:
+    """Do what ``cut`` does for a run of several members."""
+    if run.floor_ms >= limit_ms or what.since_ms >= limit_ms:
+        return None, run
+    heads: list[MemberHeard] = []
+    tails: list[MemberHeard] = []
+    for one in what.members:
+        beats, commits = bisect_left(one.beats, limit_ms), bisect_left(one.commits, limit_ms)
+        if beats or commits:
+            heads.append(_heard(one, one.beats[:beats], one.commits[:commits]))
+        if beats < len(one.beats) or commits < len(one.commits):
+            tails.append(_heard(one, one.beats[beats:], one.commits[commits:]))
+    return _together(run, what, heads), _together(run, what, tails)
+
+
+def _heard(one: MemberHeard, beats: tuple[int, ...], commits: tuple[int, ...]) -> MemberHeard:
+    return MemberHeard(one.member_id, one.client, beats, commits, one.instance_id)
+
+
+def _together(run: Run, what: GroupHeard, members: list[MemberHeard]) -> Run:
+    """Return a run of only these members, of whom there is at least one."""
+    since_ms, last_ms = span_ms(members)
+    what = GroupHeard(group=what.group, generation=what.generation, since_ms=since_ms, members=tuple(members))
+    return Run(run.floor_ms, msgspec.structs.replace(run.seen, at_ms=last_ms, what=what))
+
+
+def span_ms(members: Iterable[MemberHeard]) -> tuple[int, int]:
+    """Return the first and the last time (epoch ms) of all that members, at least one, were heard to do."""
+    times = [times for one in members for times in (one.beats, one.commits) if times]
+    return min(one[0] for one in times), max(one[-1] for one in times)

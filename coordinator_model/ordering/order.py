@@ -29,7 +29,15 @@ import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.observations import NEVER, Seen, Source
-from coordinator_model.ordering.buffered import Buffered, Run, cut, order_key, part
+from coordinator_model.ordering.buffered import (
+    Buffered,
+    Run,
+    apart,
+    cut,
+    order_key,
+    part,
+    taken_apart,
+)
 from coordinator_model.ordering.lanes import BEYOND_MS, REGRESS_MS, EventsLane, OffsetsLane, slowest
 from coordinator_model.ordering.righting import (
     AHEAD_MAX_MS,
@@ -100,6 +108,8 @@ class Order(msgspec.Struct, array_like=True):
             self._take_control(seen)
         elif type(what) in on.COALESCED:
             self._take_run(seen)
+        elif type(what) is on.GroupHeard:
+            self._take_together(seen)
         else:
             self._hold(seen)
 
@@ -126,6 +136,8 @@ class Order(msgspec.Struct, array_like=True):
                 if held.seen.at_ms > limit_ms + BEYOND_MS:
                     held.seen = msgspec.structs.replace(held.seen, at_ms=limit_ms)
         for index, run in enumerate(self.runs):
+            if type(run.seen.what) is on.GroupHeard:
+                continue  # its decoder has compared it with every clock copy that comes after its lines
             if run.seen.partition == partition and run.times[-1] > limit_ms + BEYOND_MS:
                 times = tuple(min(one, limit_ms) for one in run.times)
                 self.runs[index] = part(run, times)
@@ -137,7 +149,7 @@ class Order(msgspec.Struct, array_like=True):
                 held.order_ms = min(held.order_ms, held.seen.at_ms)
         for run in self.runs:
             if concerned(run.seen):
-                run.floor_ms = min(run.floor_ms, run.times[0])
+                run.floor_ms = min(run.floor_ms, run.since_ms)
         self.zones.lower(concerned)
 
     def _lane(self, partition: int) -> EventsLane:
@@ -224,6 +236,16 @@ class Order(msgspec.Struct, array_like=True):
         if lane.is_plain(seen) or not self._waits(lane, seen, floor_ms):
             lane.spoke(self._put_run(lane, self._righted(lane, seen), floor_ms))
 
+    def _take_together(self, seen: Seen) -> None:
+        """Buffer what several members were heard to do; their lines are plain (``EventsLane.is_plain``)."""
+        lane = self._lane(seen.partition)
+        if lane.clock_ms < 0 or lane.is_odd:
+            for one in apart(seen):
+                self._take_run(one)
+            return
+        floor_ms = lane.run_floor_ms(seen.broker, self.settle_ms)
+        self.runs.append(Run(max(floor_ms, self.now_ms), seen))
+
     def _put_run(self, lane: EventsLane, seen: Seen, floor_ms: int) -> int:
         """Buffer a run until its time, and return its first time (epoch ms)."""
         seen = not_ahead(seen)
@@ -300,6 +322,8 @@ class Order(msgspec.Struct, array_like=True):
         if self.regressed_ms:
             self.now_ms = min(self.now_ms, max(reached_ms, self.control_ms - AHEAD_MAX_MS))
         self.now_ms = max(self.now_ms, reached_ms)
+        if len(self.held) + sum(map(_most, self.runs)) > HELD_MAX:
+            self.runs = taken_apart(self.runs)
         excess = len(self.held) + len(self.runs) - HELD_MAX
         if excess > 0:
             self.overflowed += excess
@@ -341,8 +365,16 @@ class Order(msgspec.Struct, array_like=True):
                 runs.append(head)
             if tail is not None:
                 waiting.append(tail)
-        self.runs = waiting
+        self.runs = [one for run in waiting for one in self._await_singly(run)]
         return ready, runs
+
+    def _await_singly(self, run: Run) -> list[Run]:
+        """Return a run that waits for its time, taken apart, and let the next clock copy bound it."""
+        if type(run.seen.what) is not on.GroupHeard:
+            return [run]
+        lane = self._lane(run.seen.partition)
+        lane.newest_ms = max(lane.newest_ms, run.seen.at_ms)
+        return taken_apart([run])
 
     def due_ms(self, but: type[on.Observation] | None = None) -> int:
         """Return the driver's time (epoch ms) at which a buffered observation, but one ``but``, is due."""
@@ -350,6 +382,12 @@ class Order(msgspec.Struct, array_like=True):
         times += [run.first_ms() for run in self.runs]
         given_up_ms = self.zones.due_ms()
         return min(times if given_up_ms is None else [*times, given_up_ms], default=NEVER)
+
+
+def _most(run: Run) -> int:
+    """Return how many runs of one member it is at most."""
+    what = run.seen.what
+    return 2 * len(what.members) if type(what) is on.GroupHeard else 1
 
 
 def _place(seen: Seen) -> tuple[int, int, int, int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from coordinator_model import groups
 from coordinator_model import observations as on
 from coordinator_model.observations import NEVER, Seen
-from coordinator_model.ordering import Buffered, Run, rest_of
+from coordinator_model.ordering import Buffered, Run, rest_of, taken_apart
 from coordinator_model.shard import strangers
 from coordinator_model.shard.failures import Failures
 from coordinator_model.shard.live_group import Live
@@ -114,7 +114,7 @@ class AwakeGroups:
         if not lost:
             return runs
         kept: list[Run] = []
-        for run in runs:
+        for run in taken_apart(runs):
             if run.first_ms() < lost.get(run.seen.broker, NEVER):
                 kept.append(run)
             else:

@@ -37,6 +37,8 @@ def are_quiet(group: Group, runs: list[Run], asked_ms: int = NEVER) -> bool:
 def _moves_timers(group: Group, run: Run, last: dict[str, int], asked_ms: int) -> bool:
     """Return whether a run only restarts timers; ``last``: the members' newest heartbeats in earlier runs."""
     what = run.seen.what
+    if type(what) is on.GroupHeard:
+        return _move_timers(group, run, what, last)
     assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
     member = group.members.get(what.member_id)
     # Another broker than before shows that the group has another coordinator.
@@ -56,6 +58,26 @@ def _moves_timers(group: Group, run: Run, last: dict[str, int], asked_ms: int) -
     return _is_steady(last_ms, what.times, gap_ms)
 
 
+def _move_timers(group: Group, run: Run, what: on.GroupHeard, last: dict[str, int]) -> bool:
+    """Return the same for a run of several members, none of whom is heard for the first time."""
+    if run.seen.broker != group.coordinator or what.generation != group.generation:
+        return False
+    members = group.members
+    for heard in what.members:  # a plain loop: it runs over every member that a request log shows
+        member_id, times = heard.member_id, heard.beats
+        member = members.get(member_id)
+        if member is None:
+            return False
+        gap_ms = member.session_timeout_ms * WAKE_GAP
+        if not times or gap_ms <= 0:
+            continue
+        last_ms = last.get(member_id, member.last_heartbeat_ms)
+        last[member_id] = max(last_ms, times[-1])
+        if not _is_steady(last_ms, times, gap_ms):
+            return False
+    return True
+
+
 def _is_steady(last_ms: int, times: tuple[int, ...], gap_ms: float) -> bool:
     """Return whether heartbeats follow the last one, and one another, without a pause of ``gap_ms``."""
     if last_ms < 0:
@@ -71,7 +93,7 @@ def in_time(runs: list[Run]) -> list[Run]:
 
 
 def _begin(run: Run) -> tuple[int, tuple[str, str, int, int, int]]:
-    return run.times[0], run_key(run)
+    return run.since_ms, run_key(run)
 
 
 def first_times(runs: list[Run], count: int) -> int:
@@ -83,7 +105,7 @@ def first_times(runs: list[Run], count: int) -> int:
 def split(runs: list[Run], limit_ms: int) -> tuple[list[Run], list[Run]]:
     """Return the parts of ``runs`` before ``limit_ms``, and the rest."""
     for run in runs:  # a plain loop: it runs over every line of a request log
-        if run.floor_ms >= limit_ms or run.seen.what.times[-1] >= limit_ms:  # type: ignore[union-attr]
+        if run.floor_ms >= limit_ms or run.seen.at_ms >= limit_ms:
             break
     else:
         return runs, []
@@ -101,6 +123,8 @@ def split(runs: list[Run], limit_ms: int) -> tuple[list[Run], list[Run]]:
 def run_key(run: Run) -> tuple[str, str, int, int, int]:
     """Return the order of runs at one millisecond; their offsets depend on how they were coalesced."""
     what = run.seen.what
+    if type(what) is on.GroupHeard:
+        return type(what).__name__, "", what.generation, 0, run.seen.broker
     assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
     return type(what).__name__, what.member_id, what.generation, what.error_code, run.seen.broker
 

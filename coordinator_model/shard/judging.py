@@ -14,6 +14,9 @@ from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.report import GroupReport
 from coordinator_model.state import Group, LastFailover, Step, Transition
 
+ASKED_AGAIN_MS = 1_000
+"""Rules that wait for a proof ask to be called again so soon; any observation before that may bring it."""
+
 
 class LiveSources(msgspec.Struct, frozen=True, kw_only=True):
     """The live sources at the time of judgement, so that a rule does not take a silent source for proof."""

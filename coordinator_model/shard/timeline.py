@@ -17,7 +17,7 @@ from coordinator_model.groups.core import Context, gap_max_ms, pause_before
 from coordinator_model.groups.offsets import EXPIRY_MARGIN_MS, retention_of
 from coordinator_model.kafka import GroupState
 from coordinator_model.observations import NEVER, Seen
-from coordinator_model.ordering import Buffered, Run, part, rest_of
+from coordinator_model.ordering import Buffered, Run, part, rest_of, taken_apart
 from coordinator_model.shard import live_sources
 from coordinator_model.shard.coalescing import (
     are_quiet,
@@ -29,6 +29,7 @@ from coordinator_model.shard.coalescing import (
     split,
 )
 from coordinator_model.shard.failures import Failures
+from coordinator_model.shard.judging import ASKED_AGAIN_MS
 from coordinator_model.shard.live_group import Live
 from coordinator_model.shard.snapshot import Header
 from coordinator_model.shard.strangers import remember_end
@@ -90,14 +91,14 @@ class Timeline:
         deadline comes.  Then commits and runs do not affect one another, and the rules have nothing to say
         about either: runs wait, folded, until there is news.
         """
-        if not singles or live.absent or live.slot.due_ms < until_ms or self.header.live_since_ms < 0:
-            return singles, runs
-        waiting, later = split(runs, until_ms)
-        if waiting and not are_quiet(live.group, in_time(waiting)):
-            return singles, runs
+        waiting, later = split(runs, until_ms) if runs else (runs, runs)
+        is_alive = not live.absent and self.header.live_since_ms >= 0
+        is_worth_it = is_alive and _waits_for_nothing(live, until_ms) and (singles or _are_together(waiting))
+        if not is_worth_it or (waiting and not self._may_fold(live, in_time(waiting), until_ms)):
+            return singles, taken_apart(waiting) + later
         for index, held in enumerate(singles):
-            if live.slot.due_ms < until_ms or not _is_calm(live.group, held.seen):
-                return singles[index:], waiting + later
+            if not _waits_for_nothing(live, until_ms) or not _is_calm(live.group, held.seen):
+                return singles[index:], taken_apart(waiting) + later
             if type(held.seen.what) is not on.OffsetsCommitted:
                 waiting = self._fold(live, waiting, held.order_ms)
                 self._take_safely(live, held)
@@ -105,10 +106,24 @@ class Timeline:
                 waiting = self._fold(live, waiting, held.order_ms)
                 self.verdicts.account(live, step, held.seen, held.order_ms, backlog=False)
                 self.reschedule(live, held.order_ms)
-        if live.slot.due_ms < until_ms:
-            return [], waiting + later
+        if not _waits_for_nothing(live, until_ms):
+            return [], taken_apart(waiting) + later
         self._fold(live, waiting, until_ms)
         return [], later
+
+    def _may_fold(self, live: Live, runs: list[Run], until_ms: int, asked_ms: int = NEVER) -> bool:
+        """Return whether runs before ``until_ms`` are quiet, and no deadline can come between them.
+
+        A group's deadline is the one by the live sources of its newest observation.  Where a session timer
+        could not run out then, it can as soon as the request log is live again, which one of the runs may
+        show.
+        """
+        if not are_quiet(live.group, runs, asked_ms):
+            return False
+        if self.header.info_live:
+            return True
+        soonest_ms = core.soonest_deadline(live.group)
+        return soonest_ms is None or soonest_ms >= min(until_ms, live.slot.due_ms)
 
     def _fold(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
         """Apply the part of quiet ``runs`` before ``limit_ms``, and return the rest."""
@@ -204,7 +219,7 @@ class Timeline:
             stop_ms = min(limit_ms, live.slot.due_ms + 1)
             heads, tails = split(runs, stop_ms)
             heads = in_time(heads)
-            if heads and are_quiet(live.group, heads, live.slot.judge_due_ms):
+            if heads and self._may_fold(live, heads, stop_ms, live.slot.judge_due_ms):
                 self._apply_folded(live, heads)
             elif heads:
                 # One by one until they are quiet again, which is checked ever more rarely: often a group's
@@ -227,6 +242,9 @@ class Timeline:
             order_ms = max(head.floor_ms, seen.at_ms)
             last_ms = max(last_ms, order_ms)
             if groups.beat(group, seen):
+                continue
+            if type(seen.what) is on.GroupHeard:
+                self._apply_folded(live, taken_apart([head]))
                 continue
             if context is None or context.backlog is not seen.backlog:
                 since_ms = heads[0].first_ms() if context is None else order_ms
@@ -409,6 +427,16 @@ ANSWERS: Mapping[type[on.Observation], Callable[[Timeline, Live, Buffered, Any],
     on.EndOffsetsReported: Timeline.end_offsets_reported,
 }
 """Answers of brokers about a group; nothing happened to the group, so ``groups`` has no handler for them."""
+
+
+def _are_together(runs: list[Run]) -> bool:
+    """Return whether any of them is of several members, which are worth a look at all of them at once."""
+    return any(type(run.seen.what) is on.GroupHeard for run in runs)
+
+
+def _waits_for_nothing(live: Live, until_ms: int) -> bool:
+    """Return whether no deadline of a group comes before ``until_ms``, and no rule waits for a proof."""
+    return live.slot.due_ms >= until_ms and live.slot.judge_due_ms >= until_ms + ASKED_AGAIN_MS
 
 
 def _is_calm(group: Group, seen: Seen) -> bool:

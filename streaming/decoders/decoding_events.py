@@ -19,13 +19,16 @@ from coordinator_model.decoding import BREAKS_ENCODED, Opened
 from coordinator_model.kafka import shard_of, shards_of_runs
 from coordinator_model.observations import BROKERS_MAX
 from streaming.decoders import quiet_columns, quiet_lines
+from streaming.decoders.binary_column import Ints
 from streaming.decoders.buffered_lines import BufferedLines, RowBlock
 from streaming.decoders.clock_copies import CLOCK_KEY, ClockCopyError, read_copy
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.line_parts import LineParts
 from streaming.decoders.line_times import LineTimes, not_ahead
 from streaming.decoders.packing import plain
+from streaming.decoders.quiet_columns import Beats
 from streaming.decoders.stretches import Coalesced, RowPlace, Stretch, heard_in
+from streaming.decoders.together import Lines, put_together, spans
 
 SAMPLE_BYTES_MAX = 512
 UNKNOWN_LAYOUT = "unknown_layout"
@@ -41,7 +44,13 @@ Row = tuple[int, int, int, bytes | None, bytes | None]
 
 
 def decode_lines(
-    lines: BufferedLines, *, shard_count: int, timezone: str, run: str = "", secret: str = ""
+    lines: BufferedLines,
+    *,
+    shard_count: int,
+    timezone: str,
+    run: str = "",
+    secret: str = "",
+    puts_together: bool = False,
 ) -> Decoded:
     """Decode the rows that one ``LineReader`` has read.
 
@@ -51,10 +60,11 @@ def decode_lines(
         timezone: of times in lines that give none.
         run: whose copies of the clock to take; "" takes all.
         secret: seals the copies; "": copies have no seal.
+        puts_together: whether the members of a group get one observation (``together.py``), not one each.
 
     The content of a row never raises: an unreadable row is counted in ``bad``.
     """
-    work = _Decoding(shard_count, timezone, run, secret)
+    work = _Decoding(shard_count, timezone, run, secret, puts_together=puts_together)
     for block in lines.blocks:
         work.read(block)
     return work.finish()
@@ -101,7 +111,10 @@ _BY_PLACE = attrgetter("partition", "offset", "index")
 class _Decoding:
     """The work on one batch."""
 
-    def __init__(self, shard_count: int, timezone: str, run: str = "", secret: str = "") -> None:
+    def __init__(
+        self, shard_count: int, timezone: str, run: str = "", secret: str = "", *, puts_together: bool = False
+    ) -> None:
+        self._puts_together = puts_together
         self._shard_count = shard_count
         self._timezone = timezone
         self._times = LineTimes(timezone)
@@ -109,8 +122,8 @@ class _Decoding:
         self._secret = secret
         self._decoded = Decoded()
         self._stretches: dict[_StretchKey, Stretch] = {}
-        self._ordinals: dict[int, int] = {}
-        """Partition -> number of clock copies so far, so that nothing is coalesced across one."""
+        self._copies: dict[int, list[on.Seen]] = {}
+        """Partition -> the clock copies so far: between two of them is a stretch."""
         self._everywhere: list[on.Seen] = []
         """Copies of the clock, and later what else is for all shards."""
         self._narrow: list[tuple[frozenset[int], on.Seen]] = []
@@ -171,7 +184,7 @@ class _Decoding:
 
     def _stretch(self, partition: int, backlog: bool, broker: int) -> Stretch:
         self._fresh[partition] = False
-        key = (partition, self._ordinals.get(partition, 0), backlog, broker)
+        key = (partition, len(self._copies.get(partition, ())), backlog, broker)
         stretch = self._stretches.get(key)
         if stretch is None:
             stretch = self._stretches[key] = Stretch(partition, backlog, broker)
@@ -220,7 +233,7 @@ class _Decoding:
             self._tick(place, seen)
         else:
             self._narrow.append((frozenset(copy.shards), seen))
-        self._ordinals[place.partition] = self._ordinals.get(place.partition, 0) + 1
+        self._copies.setdefault(place.partition, []).append(seen)
 
     def _tick(self, place: RowPlace, seen: on.Seen) -> None:
         """Keep a copy that is for all shards."""
@@ -326,10 +339,8 @@ class _Decoding:
         """Return everything read; each cell is in the order of its partitions."""
         for part in self._parts.left():
             self._reject("partial_line", _sample(part), "the rest of the line did not arrive")
+        self._read_columns()
         for stretch in self._stretches.values():
-            if stretch.columns:
-                beats = quiet_columns.joined(stretch.columns)
-                stretch.take_columns(beats, *self._times.of_beats(beats))
             self._add_quiet(stretch)
             for shard, seen in stretch.answers(self._shard_count):
                 self._decoded.add(shard, seen)
@@ -342,6 +353,43 @@ class _Decoding:
             for reason, (count, sample, detail) in self._bad.items()
         )
         return self._decoded
+
+    def _read_columns(self) -> None:
+        """Hand each stretch its lines that were read as columns, but those that are put together."""
+        found: dict[tuple[int, bool, int], list[tuple[int, Stretch, Beats, Ints]]] = {}
+        for (partition, ordinal, backlog, broker), stretch in self._stretches.items():
+            if stretch.columns:
+                beats = quiet_columns.joined(stretch.columns)
+                at_ms, heard_ms = self._times.of_beats(beats)
+                stretch.hear_columns(heard_ms)
+                of_broker = found.setdefault((partition, backlog, broker), [])
+                of_broker.append((ordinal, stretch, beats, at_ms))
+        for (partition, backlog, broker), parts in found.items():
+            if self._puts_together and not backlog:
+                self._put_together(partition, broker, parts)
+                continue
+            for _, stretch, beats, at_ms in parts:
+                stretch.take_columns(beats, at_ms)
+
+    def _put_together(
+        self, partition: int, broker: int, parts: list[tuple[int, Stretch, Beats, Ints]]
+    ) -> None:
+        copies = self._copies.get(partition, [])
+        allowed = spans([(one.at_ms, one.what) for one in copies if isinstance(one.what, on.EventsClock)])
+        told = put_together(
+            [Lines(beats, at_ms, allowed[ordinal]) for ordinal, _, beats, at_ms in parts],
+            partition=partition,
+            broker=broker,
+            shard_count=self._shard_count,
+        )
+        for shard, seen in told.seen:
+            self._decoded.add(shard, seen)
+        for api, count in told.counts.items():
+            self._decoded.count("request_log", quiet_lines.KINDS[api], count)
+        for (_, stretch, beats, at_ms), used in zip(parts, told.used, strict=True):
+            if used.any():
+                stretch.leave_out(beats.those(used))
+            stretch.take_columns(beats.those(~used), at_ms[~used])
 
     def _tell_heard(self, stretch: Stretch) -> None:
         """Tell in which seconds a broker was heard: to a shard only its request log's silence is a proof."""

@@ -17,7 +17,16 @@ from streaming.decoders import quiet_lines as lines
 from streaming.decoders.binary_column import BinaryColumn, Bools, Ints
 from streaming.decoders.envelope_shapes import Inside, Shapes
 from streaming.decoders.known_texts import Known
-from streaming.decoders.quiet_texts import APIS, CODE_BITS, COMMITS, HEARTBEATS, Names, Texts, Writing
+from streaming.decoders.quiet_texts import (
+    APIS,
+    CODE_BITS,
+    COMMITS,
+    HEARTBEATS,
+    MODERN_BEATS,
+    Names,
+    Texts,
+    Writing,
+)
 
 _DATE_SIZE = len("[2026-11-21 06:28:53,123")
 _ENVELOPE_SIZE_MAX = 1 << 14
@@ -61,6 +70,11 @@ class Beats(NamedTuple):
         row, offset, stamp, second, millis, who, origin = (column[first:last] for column in self.columns)
         return Beats(row, offset, stamp, second, millis, who, origin, self.names)
 
+    def those(self, wanted: Bools) -> "Beats":
+        """Return the wanted ones."""
+        row, offset, stamp, second, millis, who, origin = (column[wanted] for column in self.columns)
+        return Beats(row, offset, stamp, second, millis, who, origin, self.names)
+
     @property
     def columns(self) -> tuple[Ints, ...]:
         """The numbers, column by column."""
@@ -74,6 +88,11 @@ class Beats(NamedTuple):
     def sender_at(self, index: int) -> lines.Sender:
         """Return who sent one of the lines, and what it said."""
         return self.names.texts.sender(int(self.who[index]), int(self.origin[index]))
+
+    @property
+    def is_classic(self) -> Bools:
+        """Say of each whether it is of the classic protocol."""
+        return np.asarray(self.who % len(APIS) != MODERN_BEATS)
 
     @property
     def is_classic_beat(self) -> Bools:

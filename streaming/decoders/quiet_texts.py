@@ -129,9 +129,13 @@ class Texts:
 
     def sender(self, who: int, origin: int) -> lines.Sender:
         """Return the sender with these codes of client and origin."""
-        code = (who << CODE_BITS) | origin
+        return self.sender_of((who << CODE_BITS) | origin)
+
+    def sender_of(self, code: int) -> lines.Sender:
+        """Return the sender with this one code for both (``Beats.sender``)."""
         sender = self.senders.get(code)
         if sender is None:
+            who, origin = code >> CODE_BITS, code & ((1 << CODE_BITS) - 1)
             index, api = divmod(who, len(APIS))
             values = (self.whos.values, self.committers.values, self.moderns.values)[api]
             client_id, identity, connection = values[index]

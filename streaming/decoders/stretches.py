@@ -86,6 +86,7 @@ class Stretch:
         "broker",
         "columns",
         "heard",
+        "newest",
         "partition",
         "places",
         "request_seconds",
@@ -101,6 +102,8 @@ class Stretch:
         self.runs: dict[bytes, BeatRun] = {}
         """Lines that say nothing new by their identity (``quiet_lines``)."""
         self.answer_runs: dict[AnswerKey, AnswerRun] = {}
+        self.newest: tuple[int, int] | None = None
+        """Offset and timestamp of the newest line that needs no run of its own."""
         self.request_seconds: set[int] = set()
         self.heard: dict[on.Source, set[int]] = {}
         self.places: dict[on.Source, RowPlace] = {}
@@ -145,15 +148,22 @@ class Stretch:
         run.times.extend(what.times)
         run.last, run.place = what, place
 
-    def take_columns(self, beats: Beats, at_ms: Ints, heard_ms: Ints) -> None:
+    def hear_columns(self, heard_ms: Ints) -> None:
+        """Record when the broker was heard by lines that were read as columns."""
+        self.request_seconds.update(np.unique(heard_ms // 1000).tolist())
+
+    def leave_out(self, beats: Beats) -> None:
+        """Record lines that are told otherwise; they show only that the broker was heard."""
+        last = int(np.argmax(beats.offset))
+        self.newest = int(beats.offset[last]), int(beats.stamp[last])
+
+    def take_columns(self, beats: Beats, at_ms: Ints) -> None:
         """Record lines that were read as columns, sender by sender.
 
         Args:
             beats: the lines.
             at_ms: the time of each.
-            heard_ms: when the broker was heard by each.
         """
-        self.request_seconds.update(np.unique(heard_ms // 1000).tolist())
         code = beats.sender
         order = np.argsort(code, kind="stable")
         ends = np.flatnonzero(np.diff(code[order], append=-1)) + 1
@@ -172,7 +182,7 @@ class Stretch:
         ``unreadable`` gets the identity of a member whose names are not text, and its number of lines.
         """
         partition, backlog, broker, source = self.partition, self.backlog, self.broker, on.Source.REQUEST_LOG
-        newest: BeatRun | None = None
+        newest = self.newest
         for identity, run in self.runs.items():
             times = run.times
             if len(times) > 1:
@@ -198,10 +208,10 @@ class Stretch:
                 said.api,
                 len(times),
             )
-            if newest is None or run.offset > newest.offset:
-                newest = run
+            if newest is None or run.offset > newest[0]:
+                newest = run.offset, run.stamp
         if newest is not None:
-            place = RowPlace(partition, newest.offset, newest.stamp, backlog)
+            place = RowPlace(partition, *newest, backlog)
             for second in self.request_seconds:
                 self.hear(source, second, place)
 

@@ -87,6 +87,7 @@ class DecodeStage:
             timezone=self.timezone,
             run=self.run,
             secret=self.secret,
+            puts_together=True,
         )
         control = partial(
             decode_control,

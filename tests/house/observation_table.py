@@ -79,6 +79,7 @@ def _also(traits: Traits) -> str:
         (traits.from_driver, "from the driver"),
         (traits.cuts_time, "cuts time"),
         (traits.coalesces, "coalesces"),
+        (traits.is_taken_apart, "coalesces several of others; taken apart unless it says nothing new"),
         (traits.joins_write, "joins a write"),
         (not traits.shows_life, "no sign of life"),
         (traits.ends_life, "ends a life"),

@@ -6,6 +6,7 @@ a list of records in their order.  Each partition is read at its own speed.
 
 import random
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -423,8 +424,17 @@ def fold(records: list[Seen]) -> list[Seen]:
     return folded
 
 
-def read(parts: Parts, seed: int, batches: int, judge: Judge) -> dict[str, Any]:
-    """Read the partitions in random batches, saving the shard in between, and return all it said."""
+def read(
+    parts: Parts,
+    seed: int,
+    batches: int,
+    judge: Judge,
+    gather: Callable[[list[Seen]], list[Seen]] = lambda records: records,
+) -> dict[str, Any]:
+    """Read the partitions in random batches, saving the shard in between, and return all it said.
+
+    ``gather`` makes fewer of the folded observations of one partition in one batch.
+    """
     chance = random.Random(seed)
     cuts = {
         name: [0, *sorted(chance.randint(0, len(records)) for _ in range(batches - 1)), len(records)]
@@ -442,7 +452,7 @@ def read(parts: Parts, seed: int, batches: int, judge: Judge) -> dict[str, Any]:
     for batch in range(batches):
         rows: list[Seen] = []
         for name, records in parts.items():
-            rows += fold(records[cuts[name][batch] : cuts[name][batch + 1]])
+            rows += gather(fold(records[cuts[name][batch] : cuts[name][batch + 1]]))
         delivered = cuts[OFFSETS][batch]
         rows = [
             msgspec.structs.replace(one, what=msgspec.structs.replace(one.what, position=delivered))

@@ -25,13 +25,10 @@ from alerts.rules.engine import (
 )
 from coordinator_model.groups.core import USUAL_SLACK, is_rhythm_known, last_word_ms, usual_gap_ms
 from coordinator_model.kafka import GroupState
-from coordinator_model.shard import PROOF_MS_MAX
+from coordinator_model.shard import ASKED_AGAIN_MS, PROOF_MS_MAX
 from coordinator_model.state import Basis, Group, Member
 
 NAME = "SessionTimeoutImminent"
-
-RECHECK_MS = 1_000
-"""The request log's proof is exact to a second."""
 
 EVICTION_GRACE_MS = 10_000
 """If the coordinator's line about the eviction does not come within this time, it kept the member."""
@@ -172,14 +169,14 @@ def _judge(situation: Situation, *, is_open: bool) -> tuple[list[Member], int | 
         over_ms = base_ms(member) + member.session_timeout_ms + (EVICTION_GRACE_MS if is_open else 0)
         if now_ms < deadline_ms:
             # What makes it wait longer may end with a heartbeat, which is no news.
-            dues.append(min(deadline_ms, max(soonest_ms, now_ms + RECHECK_MS)))
+            dues.append(min(deadline_ms, max(soonest_ms, now_ms + ASKED_AGAIN_MS)))
         elif now_ms >= over_ms or _is_looking(situation, member):
             continue
         elif _is_proved(situation, member, at):
             silent.append(member)
             dues.append(base_ms(member) + member.session_timeout_ms + EVICTION_GRACE_MS)
         else:
-            dues.append(now_ms + RECHECK_MS)
+            dues.append(now_ms + ASKED_AGAIN_MS)  # the request log is exact to a second
     return silent, min(dues, default=None)
 
 

@@ -43,6 +43,7 @@ from coordinator_model.observations import (
     DeleteAnswered,
     Heartbeats,
     LeaveAnswered,
+    MemberHeard,
     SyncAnswered,
     TransactionalCommit,
 )
@@ -156,14 +157,14 @@ def _heartbeats_accepted(turn: Turn, what: Heartbeats) -> None:
         )
     member = _present(turn, what.member_id, what.generation, what)
     if member is not None:
-        _beat(member, what)
+        _beat(member, what.times)
 
 
-def _beat(member: Member, what: Heartbeats) -> None:
+def _beat(member: Member, times: tuple[int, ...]) -> None:
     if member.last_heartbeat_ms < 0:
-        member.first_beat_ms = what.times[0]
-    member.last_heartbeat_ms = max(member.last_heartbeat_ms, what.times[-1])
-    restart_session(member, what.times[-1], may_set_back=False)
+        member.first_beat_ms = times[0]
+    member.last_heartbeat_ms = max(member.last_heartbeat_ms, times[-1])
+    restart_session(member, times[-1], may_set_back=False)
 
 
 def beat_quietly(member: Member, what: Heartbeats) -> None:
@@ -172,7 +173,16 @@ def beat_quietly(member: Member, what: Heartbeats) -> None:
     It has the effect of ``_heartbeats_accepted`` in that case: nothing is left to prove or to correct.
     """
     learn_client(member, what.client)
-    _beat(member, what)
+    _beat(member, what.times)
+
+
+def hear_quietly(member: Member, heard: MemberHeard) -> None:
+    """Apply what ``beat_quietly`` and ``commit_quietly`` would of the same member."""
+    learn_client(member, heard.client)
+    if heard.beats:
+        _beat(member, heard.beats)
+    if heard.commits:
+        _progress(member, heard.commits)
 
 
 def _heartbeats_refused(turn: Turn, what: Heartbeats) -> None:
@@ -323,18 +333,18 @@ def _commits_accepted(turn: Turn, what: CommitsAnswered) -> None:
         prove(turn, GroupState.STABLE, what.generation, what.times[0], stored, by=Inference.COMMIT_ACCEPTED)
     member = _present(turn, what.member_id, what.generation, what)
     if member is not None:
-        _progress(member, what)
+        _progress(member, what.times)
 
 
-def _progress(member: Member, what: CommitsAnswered) -> None:
-    restart_session(member, what.times[-1], may_set_back=False)
-    member.progressed_at_ms = max(member.progressed_at_ms, what.times[-1])
+def _progress(member: Member, times: tuple[int, ...]) -> None:
+    restart_session(member, times[-1], may_set_back=False)
+    member.progressed_at_ms = max(member.progressed_at_ms, times[-1])
 
 
 def commit_quietly(member: Member, what: CommitsAnswered) -> None:
     """Apply accepted commits of a member that the group has, as ``beat_quietly`` does heartbeats."""
     learn_client(member, what.client)
-    _progress(member, what)
+    _progress(member, what.times)
 
 
 def transactional_commit(turn: Turn, what: TransactionalCommit) -> None:

@@ -105,6 +105,7 @@ from coordinator_model.groups.core.silent_members import (
     next_deadline,
     restart_all_sessions,
     run_out,
+    soonest_deadline,
     start_by_absence,
 )
 from coordinator_model.groups.core.transitions import (
@@ -218,6 +219,7 @@ __all__ = [
     "restate_guess",
     "resume_members",
     "run_out",
+    "soonest_deadline",
     "start_before_emptiness",
     "start_by_absence",
     "start_by_arrival",

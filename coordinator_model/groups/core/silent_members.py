@@ -41,8 +41,11 @@ def restart_all_sessions(group: Group, at_ms: int) -> None:
 
 def next_deadline(group: Group, context: Context) -> int | None:
     """Return when (epoch ms) the first session timer runs out; None if none can."""
-    if not _can_run_out(group, context):
-        return None
+    return soonest_deadline(group) if _can_run_out(group, context) else None
+
+
+def soonest_deadline(group: Group) -> int | None:
+    """Return when (epoch ms) the first session timer runs out, if silence proves anything then."""
     first_ms: int | None = None
     # This runs at each observation, so it is one plain loop over ``_deadline``.
     for member in group.members.values():

@@ -11,7 +11,9 @@ ANSWERED = {on.GroupDescribed, on.EndOffsetsReported}
 
 def test_what_concerns_groups_has_a_handler() -> None:
     """No observation about groups is read, ordered and then dropped."""
-    of_groups = on.types_that(lambda one: one.concerns & (on.Concerns.GROUP | on.Concerns.GROUPS))
+    of_groups = on.types_that(
+        lambda one: one.concerns & (on.Concerns.GROUP | on.Concerns.GROUPS) and not one.is_taken_apart
+    )
     assert set(EFFECTS) == of_groups - ANSWERED
 
 

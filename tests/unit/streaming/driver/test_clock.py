@@ -326,7 +326,7 @@ def test_copies_tell_the_same_skews_and_are_read_back() -> None:
             "value": pa.array([one["value"] for one in copies], pa.binary()),
         }
     )
-    whose = {"run": "r", "secret": "hush"}
+    whose: dict[str, Any] = {"run": "r", "secret": "hush"}
     decoded = decode_lines(LineReader({}).lines(rows), shard_count=1, timezone="UTC", **whose)
     clocks = [seen.what for seen in decoded.cells[0] if isinstance(seen.what, EventsClock)]
     assert [one.skew_ms for one in clocks] == [{10: 1_000}, {10: 1_000}]

@@ -1,0 +1,221 @@
+"""Puts what the members of a group were heard to do into one observation.
+
+On a busy cluster nearly all observations are accepted heartbeats and commits, and what each costs on its way
+to its group is more than what it changes there.  Here they are coalesced across copies of the clock as well:
+a line that is dated after the copy before it (less the time that a line may take) and before the copy after
+it takes effect at its own time, wherever it stands.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from coordinator_model import observations as on
+from coordinator_model.observations import NEVER, GroupHeard, MemberHeard, Seen, Source
+from coordinator_model.ordering import AHEAD_MS, BEYOND_MS, DELAY_MS, SETTLE_MS, SKEW_MAX_MS, fastest
+from streaming.decoders import quiet_lines
+from streaming.decoders.binary_column import Bools, Ints
+from streaming.decoders.quiet_columns import Beats
+from streaming.decoders.quiet_lines import Said
+from streaming.decoders.quiet_texts import Texts
+from streaming.decoders.stretches import RowPlace
+
+
+class Span(NamedTuple):
+    """The times (epoch ms) that lines may have between two clock copies of a partition."""
+
+    since_ms: int = -1
+    until_ms: int = NEVER
+
+
+class Lines(NamedTuple):
+    """Lines of one broker between two clock copies that were read as columns."""
+
+    beats: Beats
+    at_ms: Ints
+    span: Span
+
+
+@dataclass
+class Told:
+    """The observations of some lines, and what is left of these."""
+
+    used: list[Bools]
+    """Of each stretch, which lines the observations tell; the others are to be read singly."""
+    seen: list[tuple[int, Seen]] = field(default_factory=list)
+    """Shard and observation of each group."""
+    counts: dict[int, int] = field(default_factory=dict)
+    """How many lines of each API are told."""
+
+    def add(self, shard: int, seen: Seen, what: GroupHeard) -> None:
+        """Add an observation for a shard, and count its lines."""
+        self.seen.append((shard, seen))
+        for api, count in (
+            (quiet_lines.HEARTBEAT, sum(len(one.beats) for one in what.members)),
+            (quiet_lines.COMMIT, sum(len(one.commits) for one in what.members)),
+        ):
+            if count:
+                self.counts[api] = self.counts.get(api, 0) + count
+
+
+class _Heard(NamedTuple):
+    client: on.Client
+    instance_id: str | None
+    beats: list[int]
+    commits: list[int]
+    codes: list[int]
+    """Of its senders."""
+
+
+class _Group:
+    """The members of a group with one generation."""
+
+    __slots__ = ("first", "members", "shard", "singly")
+
+    def __init__(self, shard: int, first: int) -> None:
+        self.shard = shard
+        self.first = first
+        """The first of their lines."""
+        self.members: dict[str, _Heard] = {}
+        self.singly: set[str] = set()
+        """Members that came as two clients: which was the last shows in the order of the lines."""
+
+    def add(self, code: int, said: Said, times: list[int]) -> list[int]:
+        """Add what a sender was heard to do; return the codes of senders that cannot be told so."""
+        heard = self.members.get(said.member_id)
+        if heard is None:
+            if said.member_id in self.singly:
+                return [code]
+            heard = self.members[said.member_id] = _Heard(said.client, said.instance_id, [], [], [])
+        elif said.client is not heard.client and (said.client, said.instance_id) != heard[:2]:
+            self.singly.add(said.member_id)
+            return [*self.members.pop(said.member_id).codes, code]
+        mine = heard.commits if said.api == quiet_lines.COMMIT else heard.beats
+        mine.extend(times)
+        heard.codes.append(code)
+        return []
+
+
+def spans(copies: Sequence[tuple[int, on.EventsClock]]) -> list[Span]:
+    """Return the span before each of a partition's clock copies in a batch, and that after the last.
+
+    Args:
+        copies: in their order, each with its time (epoch ms).
+
+    Where a broker's clock is wrong, no line may have any time.
+    """
+    if any(abs(one) > SKEW_MAX_MS for _, copy in copies for one in (copy.lead_ms, *copy.skew_ms.values())):
+        return [Span(until_ms=-1)] * (len(copies) + 1)
+    since_ms, found = -1, list[Span]()
+    for at_ms, copy in copies:
+        found.append(Span(since_ms, at_ms + BEYOND_MS // 2))
+        since_ms = max(since_ms, at_ms - SETTLE_MS + fastest(copy.skew_ms))
+    return [*found, Span(since_ms)]
+
+
+def put_together(
+    stretches: Sequence[Lines],
+    *,
+    partition: int,
+    broker: int,
+    shard_count: int,
+) -> Told:
+    """Return the lines of one broker in one partition, none of them backlog, put together.
+
+    Args:
+        stretches: one after the other.
+        partition: where they stand.
+        broker: whose they are.
+        shard_count: partitions of ``__consumer_offsets``.
+    """
+    plain = [_are_plain(*one) for one in stretches]
+    rows = [np.flatnonzero(one) for one in plain]
+    told = Told(plain)
+    if not any(map(len, rows)):
+        return told
+    columns = [
+        [column[row] for column in (one.beats.sender, one.at_ms, one.beats.offset, one.beats.stamp)]
+        for one, row in zip(stretches, rows, strict=True)
+    ]
+    code, at_ms, offset, stamp = map(np.concatenate, zip(*columns, strict=True))
+    groups, singly = _grouped(code, at_ms, stretches[0].beats.names.texts, shard_count)
+    if singly:
+        _leave(told.used, rows, code, singly)
+    for (name, generation), group in groups.items():
+        if group.members:
+            late_ms = int(stamp[group.first] - at_ms[group.first])
+            last_ms, what = _heard(name, generation, group.members)
+            place = RowPlace(partition, int(offset[group.first]), last_ms + late_ms, backlog=False)
+            told.add(group.shard, place.seen(last_ms, Source.REQUEST_LOG, broker, what), what)
+    return told
+
+
+def _grouped(
+    code: Ints, at_ms: Ints, texts: Texts, shard_count: int
+) -> tuple[dict[tuple[str, int], _Group], list[int]]:
+    """Return what was heard of each group and generation, and the senders that cannot be told so."""
+    groups: dict[tuple[str, int], _Group] = {}
+    singly: list[int] = []
+    for sender, first, times in _by_sender(code, at_ms):
+        try:
+            shard, said = texts.sender_of(sender).said(shard_count)
+        except UnicodeDecodeError:
+            singly.append(sender)
+            continue
+        if said.error_code:
+            singly.append(sender)
+            continue
+        key = said.group, said.generation
+        group = groups.get(key)
+        if group is None:
+            group = groups[key] = _Group(shard, first)
+        elif first < group.first:
+            group.first = first
+        singly += group.add(sender, said, times)
+    return groups, singly
+
+
+def _are_plain(beats: Beats, at_ms: Ints, span: Span) -> Bools:
+    """Say of each line whether it is a classic one whose time is surely right."""
+    ahead_ms = at_ms - beats.stamp
+    good: Bools = beats.is_classic & (ahead_ms >= -DELAY_MS) & (ahead_ms <= AHEAD_MS)
+    return good & (beats.stamp >= 0) & (at_ms >= span.since_ms) & (at_ms <= span.until_ms)
+
+
+def _by_sender(code: Ints, at_ms: Ints) -> Iterator[tuple[int, int, list[int]]]:
+    """Yield each sender's code, its first line, and the times of all its lines."""
+    order = np.argsort(code, kind="stable")
+    ends = np.flatnonzero(np.diff(code[order], append=-1)) + 1
+    begins = np.concatenate(([0], ends[:-1]))
+    times = at_ms[order].tolist()
+    firsts, codes = order[begins].tolist(), code[order[begins]].tolist()
+    for sender, first, begin, end in zip(codes, firsts, begins.tolist(), ends.tolist(), strict=True):
+        yield sender, first, times[begin:end]
+
+
+def _leave(used: list[Bools], rows: list[Ints], code: Ints, singly: list[int]) -> None:
+    """Take the lines of some senders out of those that are used."""
+    left = np.isin(code, singly)
+    start = 0
+    for mask, row in zip(used, rows, strict=True):
+        mask[row[left[start : start + len(row)]]] = False
+        start += len(row)
+
+
+def _heard(name: str, generation: int, heard: Mapping[str, _Heard]) -> tuple[int, GroupHeard]:
+    """Return the last time (epoch ms) and the observation of what members were heard to do."""
+    since_ms, last_ms = NEVER, -1
+    members: list[MemberHeard] = []
+    for member_id, one in heard.items():
+        for times in (one.beats, one.commits):
+            if len(times) > 1:
+                times.sort()
+            if times:
+                since_ms, last_ms = min(since_ms, times[0]), max(last_ms, times[-1])
+        members.append(
+            MemberHeard(member_id, one.client, tuple(one.beats), tuple(one.commits), one.instance_id)
+        )
+    what = GroupHeard(group=name, generation=generation, since_ms=since_ms, members=tuple(members))
+    return last_ms, what

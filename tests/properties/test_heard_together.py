@@ -1,0 +1,62 @@
+"""What the members of a group were heard to do says the same as one observation and as one of each."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from alerts.rules import RuleJudge
+from coordinator_model import groups
+from coordinator_model.observations.requests import GroupHeard
+from coordinator_model.shard.judging import Judge
+from coordinator_model.shard.timeline import Timeline
+from tests.properties.cut_worlds import Recorder, make_world, read
+from tests.properties.heard_together import put_together
+from tests.properties.test_calm import make_calm_world
+
+SEEDS = st.integers(0, 2**32)
+
+
+@pytest.mark.parametrize("judge_type", [pytest.param(Recorder, id="all-that-rules-see"), RuleJudge])
+@pytest.mark.parametrize("make", [make_world, make_calm_world])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(world=SEEDS, steps=st.integers(5, 120), one=SEEDS, other=SEEDS, batches=st.integers(1, 40))
+def test_members_together_tell_the_same(
+    judge_type: type[Judge], make: Any, *, world: int, steps: int, one: int, other: int, batches: int
+) -> None:
+    """Across clock copies, with late lines, rebalances and failovers, and whatever the batches."""
+    parts = make(world, steps)
+
+    assert read(parts, one, batches, judge_type(), gather=put_together) == read(
+        parts, other, batches, judge_type()
+    )
+
+
+def test_calm_groups_are_heard_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of what is put together in a calm world is applied as it is; or the test above compares little."""
+    applied: list[bool] = []
+    left: list[bool] = []
+    beat: Callable[..., bool] = groups.beat
+    run: Callable[..., Any] = Timeline._run_calmly
+
+    def noted(group: Any, seen: Any) -> bool:
+        done = beat(group, seen)
+        if type(seen.what) is GroupHeard:
+            applied.append(done)
+        return done
+
+    def counted(self: Timeline, live: Any, singles: Any, runs: Any, until_ms: int) -> Any:
+        rest = run(self, live, singles, runs, until_ms)
+        left.append(any(type(one.seen.what) is GroupHeard for one in runs) and bool(rest[1]))
+        return rest
+
+    monkeypatch.setattr(groups, "beat", noted)
+    monkeypatch.setattr(Timeline, "_run_calmly", counted)
+    for seed in range(30):
+        read(make_calm_world(seed, 300), seed, 40, RuleJudge(), gather=put_together)
+
+    assert sum(applied) > 100
+    assert all(applied)
+    assert sum(left) > 50

@@ -221,14 +221,16 @@ class RealJob:
 
     def batch_files(self) -> Mapping[int, tuple[float, float]]:
         """Return each batch that is kept: when it was planned and when it was committed."""
-        planned, committed = (
-            {int(path.name): path.stat().st_mtime for path in self._files(part)}
-            for part in ("offsets", "commits")
-        )
+        planned, committed = (self._times(part) for part in ("offsets", "commits"))
         return {n: (planned[n], committed[n]) for n in planned.keys() & committed.keys()}
 
-    def _files(self, part: str) -> list[Path]:
-        return [path for path in self._checkpoint.glob(f"*/**/{part}/*") if path.name.isdigit()]
+    def _times(self, part: str) -> dict[int, float]:
+        found: dict[int, float] = {}
+        for path in self._checkpoint.glob(f"*/**/{part}/*"):
+            if path.name.isdigit():
+                with suppress(FileNotFoundError):  # Spark deletes the oldest meanwhile
+                    found[int(path.name)] = path.stat().st_mtime
+        return found
 
 
 @contextmanager

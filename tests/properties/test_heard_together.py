@@ -12,9 +12,9 @@ from coordinator_model import groups
 from coordinator_model.observations.requests import GroupHeard
 from coordinator_model.shard.judging import Judge
 from coordinator_model.shard.timeline import Timeline
+from tests.properties.calm_worlds import make_calm_world
 from tests.properties.cut_worlds import Recorder, make_world, read
 from tests.properties.heard_together import put_together
-from tests.properties.test_calm import make_calm_world
 
 SEEDS = st.integers(0, 2**32)
 

@@ -1,0 +1,76 @@
+"""Small worlds of groups that mostly heartbeat, commit and keep up."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from coordinator_model import observations as on
+from coordinator_model.observations.base import Source
+from tests.properties.cut_worlds import CONTROL, EVENTS, GROUPS, MEMBERS, OFFSETS, START_MS, Parts, World
+
+
+class CalmWorld(World):
+    """Groups that mostly heartbeat, commit and keep up."""
+
+    session_ms = 24_000
+
+    def begin(self) -> None:
+        """Let every group be there, with all its members, and its coordinator be known."""
+        for group in GROUPS:
+            self.generation[group] = 1
+            self.record(group)
+        self.backlog = False
+        self.clocks(whole=True)
+        self.beats_left = {f"{group}-a": self.chance.choice((1, 2, 3, 99)) for group in GROUPS}
+
+    def present(self) -> tuple[str, ...]:
+        """Return all members."""
+        return MEMBERS
+
+    def beat(self, group: str) -> None:
+        """Append a heartbeat of most members, and the answer to a commit of some."""
+        for name in MEMBERS:
+            told: dict[str, Any] = {
+                "group": group,
+                "member_id": f"{group}-{name}",
+                "generation": self.generation[group],
+            }
+            left = self.beats_left.get(f"{group}-{name}", 99)
+            if left and self.chance.random() < 0.9:
+                self.beats_left[f"{group}-{name}"] = left - 1
+                beat = on.Heartbeats(**told, error_code=0, times=())
+                self.add(EVENTS[0], beat, Source.REQUEST_LOG, broker=1)
+            if self.chance.random() < 0.4:
+                answer = on.CommitsAnswered(**told, error_code=0, times=(), client=on.Client())
+                self.add(EVENTS[0], answer, Source.REQUEST_LOG, broker=1)
+
+    def advance(self, group: str) -> None:
+        """Append a commit, mostly of what was read since the last."""
+        step = self.chance.choice((0, 10, 10, 10, 10, 10, 10, -500))
+        offset = max(0, (self.now_ms - START_MS) // 100 + step)
+        commit = on.Commit("t", self.chance.randint(0, 2), offset, self.now_ms)
+        self.add(OFFSETS, on.OffsetsCommitted(group=group, commits=(commit,)), Source.OFFSETS)
+
+    def ends(self, group: str) -> None:
+        """Append where the partitions ended: a little further on."""
+        end = (self.now_ms - START_MS) // 100 + self.chance.choice((0, 20, 900))
+        told = on.EndOffsetsReported(group=group, ends={"t": dict.fromkeys(range(3), end)})
+        self.add(CONTROL, told, Source.CONTROL)
+
+
+def make_calm_world(seed: int, steps: int) -> Parts:
+    """Return the contents of the partitions, ended by clocks that let everything pass."""
+    world = CalmWorld(random.Random(seed))
+    world.begin()
+    chance = world.chance
+    acts: tuple[Callable[[str], None], ...] = (world.beat,) * 9 + (world.advance,) * 12 + (world.ends,) * 3
+    acts += chance.choice(((), (world.heartbeats,), (world.settle,), (world.commit,), (world.answer,)))
+    for _ in range(steps):
+        world.now_ms += chance.choice((1, 30, 200, 300, 300, 700, 700, 4_000))
+        chance.choice(acts)(chance.choice(GROUPS[: chance.randint(1, 3)]))
+        if chance.random() < 0.2:
+            world.clocks(whole=True)
+    for _ in range(4):
+        world.now_ms += 10_000
+        world.clocks(whole=True)
+    return world.parts

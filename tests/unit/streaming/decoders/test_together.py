@@ -188,6 +188,25 @@ def test_what_is_late_stands_by_itself() -> None:
     assert heard(decoded(rows, puts_together=True)) == []
 
 
+def test_what_is_dated_after_its_record_stands_by_itself() -> None:
+    """Only the shard knows whether a line's zone or clock is wrong."""
+    rows: list[Row] = [(0, 12, AT_MS, b"1", heartbeat_line(POPULATION, 0, 1, AT_MS + 6_000, 2))]
+    assert heard(decoded(rows, puts_together=True)) == []
+
+
+def test_times_ascend_whatever_the_order_of_lines() -> None:
+    """A broker's threads write their lines when they come to it."""
+    times = (AT_MS + 20, AT_MS, AT_MS + 10)
+    rows: list[Row] = [
+        (0, n, AT_MS + 30, b"1", heartbeat_line(POPULATION, 0, 0, time, n)) for n, time in enumerate(times)
+    ]
+    (one,) = heard(decoded(rows, puts_together=True))
+
+    assert isinstance(one.what, GroupHeard)
+    assert one.what.members[0].beats == (AT_MS, AT_MS + 10, AT_MS + 20)
+    assert (one.what.since_ms, one.at_ms) == (AT_MS, AT_MS + 20)
+
+
 def test_a_wrong_clock_leaves_every_line_by_itself() -> None:
     """The buffer corrects the times of such a broker's lines, each by the clock next to it."""
     assert set(spans([(AT_MS, on.EventsClock(sequence=1, skew_ms={2: 7_000}))])) == {Span(until_ms=-1)}

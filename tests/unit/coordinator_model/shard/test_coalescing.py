@@ -1,0 +1,113 @@
+"""When what several members were heard to do may be applied at once: only while it restarts timers."""
+
+import msgspec
+import pytest
+
+from coordinator_model import groups
+from coordinator_model.kafka import GroupState
+from coordinator_model.observations.base import Source
+from coordinator_model.observations.requests import Client, GroupHeard, MemberHeard
+from coordinator_model.ordering.buffered import Run, taken_apart
+from coordinator_model.shard.coalescing import are_quiet
+from coordinator_model.state.group import Group, Member
+from tests.unit.made_seen import seen
+
+SESSION_MS = 10_000
+
+
+def group() -> Group:
+    members = {
+        name: Member(
+            member_id=name,
+            session_timeout_ms=SESSION_MS,
+            session_base_ms=1_000,
+            last_heartbeat_ms=1_000,
+            first_beat_ms=1_000,
+        )
+        for name in ("a", "b")
+    }
+    return Group(
+        group="g", state=GroupState.STABLE, generation=5, coordinator=1, members=members, last_seen_ms=1_000
+    )
+
+
+def heard(*members: MemberHeard, generation: int = 5, broker: int = 1) -> Run:
+    times = [time for one in members for time in one.beats + one.commits]
+    what = GroupHeard(group="g", generation=generation, since_ms=min(times), members=members)
+    return Run(0, seen(max(times), what, Source.REQUEST_LOG, broker=broker))
+
+
+A = MemberHeard("a", Client(client_id="c", host="/h", connection="x"), (2_000, 4_000), (3_000,))
+B = MemberHeard("b", Client(), (), (4_500,))
+
+
+def test_members_that_beat_and_commit_are_quiet() -> None:
+    """They are applied as each by itself would be."""
+    at_once, singly = group(), group()
+    run = heard(A, B)
+    assert are_quiet(at_once, [run])
+    assert groups.beat(at_once, run.seen)
+    for one in taken_apart([run]):
+        assert are_quiet(singly, [one])
+        assert groups.beat(singly, one.seen)
+
+    assert msgspec.to_builtins(at_once) == msgspec.to_builtins(singly)
+    assert at_once.members["a"].last_heartbeat_ms == 4_000
+    assert at_once.members["b"].progressed_at_ms == 4_500
+    assert at_once.last_seen_ms == 4_500
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(heard(A, B, generation=6), id="generation"),
+        pytest.param(heard(A, B, broker=2), id="coordinator"),
+        pytest.param(heard(A, MemberHeard("c", Client(), (2_000,))), id="stranger"),
+        pytest.param(heard(MemberHeard("a", Client(), (1_500, 5_600))), id="pause"),
+        pytest.param(heard(MemberHeard("a", Client(), (5_100,))), id="pause-before"),
+    ],
+)
+def test_whoever_is_news_makes_all_of_it_news(run: Run) -> None:
+    """As each of them by itself is."""
+    assert not are_quiet(group(), [run])
+    assert not are_quiet(group(), taken_apart([run]))
+
+
+def test_pauses_are_measured_across_observations() -> None:
+    """A member's lines may stand in several partitions."""
+    first, second = heard(MemberHeard("a", Client(), (4_000,))), heard(MemberHeard("a", Client(), (7_000,)))
+    assert are_quiet(group(), [first, second])
+    assert not are_quiet(group(), [second])
+
+
+def test_a_first_heartbeat_is_news() -> None:
+    """The rules learn by it when silence is too long."""
+    found = group()
+    found.members["a"].last_heartbeat_ms = -1
+    assert not are_quiet(found, [heard(A, B)])
+
+
+def test_a_group_that_is_not_stable_is_not_quiet() -> None:
+    """There each answer may prove something."""
+    found = group()
+    found.state = GroupState.PREPARING_REBALANCE
+    assert not are_quiet(found, [heard(A, B)])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"ended_ms": 2_000}, id="ended"),
+        pytest.param({"loaded_ms": 2_001}, id="loaded"),
+        pytest.param({"group_type": "consumer"}, id="type"),
+    ],
+)
+def test_what_may_be_of_another_life_is_not_applied_at_once(change: dict[str, object]) -> None:
+    """It is taken apart, and each line is looked at."""
+    found = group()
+    for name, value in change.items():
+        setattr(found, name, value)
+    before = msgspec.to_builtins(found)
+
+    assert not groups.beat(found, heard(A, B).seen)
+    assert msgspec.to_builtins(found) == before

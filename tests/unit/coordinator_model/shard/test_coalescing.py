@@ -1,5 +1,7 @@
 """When what several members were heard to do may be applied at once: only while it restarts timers."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -8,7 +10,11 @@ from coordinator_model.kafka import GroupState
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.requests import Client, GroupHeard, MemberHeard
 from coordinator_model.ordering.buffered import Run, taken_apart
+from coordinator_model.ordering.order import Order
+from coordinator_model.shard.awake_groups import AwakeGroups
 from coordinator_model.shard.coalescing import are_quiet
+from coordinator_model.shard.slots import Slots
+from coordinator_model.shard.snapshot import Header
 from coordinator_model.state.group import Group, Member
 from tests.unit.made_seen import seen
 
@@ -111,3 +117,17 @@ def test_what_may_be_of_another_life_is_not_applied_at_once(change: dict[str, ob
 
     assert not groups.beat(found, heard(A, B).seen)
     assert msgspec.to_builtins(found) == before
+
+
+def test_what_a_broker_says_after_it_lost_the_shard_is_dropped_member_by_member() -> None:
+    """Of members that it answered only afterwards nothing counts before the segment's end."""
+    header = Header(shard=0, shard_count=1, order=Order(), lost={1: 4_200})
+    nothing: Any = None
+    awake = AwakeGroups(header=header, slots=Slots(), timeline=nothing, verdicts=nothing, failures=nothing)
+    awake.take([heard(A, B)])
+
+    kept = awake._current_runs("g", 10_000)
+    assert [(type(run.seen.what).__name__, run.times) for run in kept] == [
+        ("Heartbeats", (2_000, 4_000)),
+        ("CommitsAnswered", (3_000,)),
+    ]

@@ -52,14 +52,15 @@ def said(runs: list[Run]) -> list[tuple[type, str, tuple[int, ...]]]:
 def test_now_cuts_it_and_the_rest_waits_apart() -> None:
     """What is before now stays together; what waits for the next batch is of one member each."""
     order = Order()
-    order.take([copy(50, 0), heard(member("m", (100, 800), (200, 900)), member("n", (150,))), clock(550)])
+    members = member("m", (100, 800), (200, 900)), member("n", (150,)), member("o", (), (160,))
+    order.take([copy(50, 0), heard(*members), clock(550)])
     order.take([copy(850, 2)])
     order.advance()
     _, (run,) = order.release()
 
     assert run.seen.at_ms == 200
     assert run.seen.what == GroupHeard(
-        group="g", generation=1, since_ms=100, members=(member("m", (100,), (200,)), member("n", (150,)))
+        group="g", generation=1, since_ms=100, members=(member("m", (100,), (200,)), *members[1:])
     )
     assert said(order.runs) == [(Heartbeats, "m", (800,)), (CommitsAnswered, "m", (900,))]
 

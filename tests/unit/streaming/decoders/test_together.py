@@ -49,7 +49,7 @@ def heard(result: Decoded) -> list[Seen]:
 
 
 def one_by_one(result: Decoded) -> Counter[Any]:
-    """Return each line of a member with its time, however they were coalesced."""
+    """Return each line of a member with its time, however they were coalesced, and everything else."""
     found: Counter[Any] = Counter()
     for shard, cell in result.cells.items():
         for one in (each for whole in cell for each in apart(whole)):
@@ -57,7 +57,10 @@ def one_by_one(result: Decoded) -> Counter[Any]:
             if isinstance(what, Heartbeats | CommitsAnswered):
                 # Of two clients of one member, the last in a stretch counts for all its lines.
                 said = msgspec.structs.replace(what, times=(), client=Client())
-                found.update((shard, one.partition, one.broker, said, time) for time in what.times)
+                place = shard, one.partition, one.broker, one.backlog
+                found.update((place, said, time) for time in what.times)
+            else:
+                found[shard, msgspec.msgpack.encode(one)] += 1
     return found
 
 

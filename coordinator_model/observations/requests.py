@@ -119,26 +119,17 @@ class GroupHeard(GroupObservation, tag="gh", frozen=True, kw_only=True):
     def one_by_one(self) -> Iterator[Heartbeats | CommitsAnswered]:
         """Yield what each member was heard to do, by itself."""
         for one in self.members:
-            if one.beats:
-                yield Heartbeats(
-                    group=self.group,
-                    member_id=one.member_id,
-                    generation=self.generation,
-                    error_code=0,
-                    times=one.beats,
-                    client=one.client,
-                    instance_id=one.instance_id,
-                )
-            if one.commits:
-                yield CommitsAnswered(
-                    group=self.group,
-                    member_id=one.member_id,
-                    generation=self.generation,
-                    error_code=0,
-                    times=one.commits,
-                    client=one.client,
-                    instance_id=one.instance_id,
-                )
+            for kind, times in ((Heartbeats, one.beats), (CommitsAnswered, one.commits)):
+                if times:
+                    yield kind(
+                        group=self.group,
+                        member_id=one.member_id,
+                        generation=self.generation,
+                        error_code=0,
+                        times=times,
+                        client=one.client,
+                        instance_id=one.instance_id,
+                    )
 
 
 CLAIMS_MAX = 10

@@ -388,7 +388,7 @@ class _Decoding:
             self._decoded.count("request_log", quiet_lines.KINDS[api], count)
         for (_, stretch, beats, at_ms), used in zip(parts, told.used, strict=True):
             if used.any():
-                stretch.leave_out(beats.those(used))
+                stretch.leave_out(beats, used)
             stretch.take_columns(beats.those(~used), at_ms[~used])
 
     def _tell_heard(self, stretch: Stretch) -> None:

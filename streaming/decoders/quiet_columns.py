@@ -67,10 +67,9 @@ class Beats(NamedTuple):
 
     def cut(self, first: int, last: int) -> "Beats":
         """Return the beats from index ``first`` to before ``last``."""
-        row, offset, stamp, second, millis, who, origin = (column[first:last] for column in self.columns)
-        return Beats(row, offset, stamp, second, millis, who, origin, self.names)
+        return self.those(slice(first, last))
 
-    def those(self, wanted: Bools) -> "Beats":
+    def those(self, wanted: Bools | slice) -> "Beats":
         """Return the wanted ones."""
         row, offset, stamp, second, millis, who, origin = (column[wanted] for column in self.columns)
         return Beats(row, offset, stamp, second, millis, who, origin, self.names)
@@ -139,6 +138,22 @@ class Reader:
         if inside is not None or len(good) < len(row):
             row, second, millis, who, origin = (one[good] for one in (row, second, millis, who, origin))
         return Beats(row, offset[row], stamp[row], second, millis, who, origin, self.names)
+
+
+def by_sender(code: Ints, at_ms: Ints) -> Iterator[tuple[int, int, int, list[int]]]:
+    """Yield each sender's code, the index of its first line and of its last, and the times of all its lines.
+
+    Args:
+        code: the sender of each line (``Beats.sender``).
+        at_ms: the time of each.
+    """
+    order = np.argsort(code, kind="stable")
+    ends = np.flatnonzero(np.diff(code[order], append=-1)) + 1
+    times, last = at_ms[order].tolist(), order[ends - 1]
+    begins = np.append(0, ends)[: len(ends)]
+    columns = (code[last], order[begins], last, begins, ends)
+    for sender, first, newest, begin, end in zip(*(column.tolist() for column in columns), strict=True):
+        yield sender, first, newest, times[begin:end]
 
 
 def joined(parts: Sequence[Beats]) -> Beats:

@@ -12,8 +12,8 @@ import numpy as np
 from coordinator_model import observations as on
 from coordinator_model.kafka import shard_of
 from streaming.decoders import quiet_lines
-from streaming.decoders.binary_column import Ints
-from streaming.decoders.quiet_columns import Beats
+from streaming.decoders.binary_column import Bools, Ints
+from streaming.decoders.quiet_columns import Beats, by_sender
 from streaming.decoders.quiet_lines import Sender
 
 Coalesced = on.Heartbeats | on.CommitsAnswered
@@ -152,9 +152,9 @@ class Stretch:
         """Record when the broker was heard by lines that were read as columns."""
         self.request_seconds.update(np.unique(heard_ms // 1000).tolist())
 
-    def leave_out(self, beats: Beats) -> None:
-        """Record lines that are told otherwise; they show only that the broker was heard."""
-        last = int(np.argmax(beats.offset))
+    def leave_out(self, beats: Beats, used: Bools) -> None:
+        """Record lines, at least one, that are told otherwise; they show only that the broker was heard."""
+        last = int(np.argmax(np.where(used, beats.offset, -1)))
         self.newest = int(beats.offset[last]), int(beats.stamp[last])
 
     def take_columns(self, beats: Beats, at_ms: Ints) -> None:
@@ -164,15 +164,9 @@ class Stretch:
             beats: the lines.
             at_ms: the time of each.
         """
-        code = beats.sender
-        order = np.argsort(code, kind="stable")
-        ends = np.flatnonzero(np.diff(code[order], append=-1)) + 1
-        times, last = at_ms[order].tolist(), order[ends - 1]
-        columns = (ends, last, beats.offset[last], beats.stamp[last])
-        start = 0
-        for end, newest, offset, stamp in zip(*(column.tolist() for column in columns), strict=True):
-            self.beat(beats.sender_at(newest), times[start:end], offset, stamp)
-            start = end
+        offset, stamp = beats.offset.tolist(), beats.stamp.tolist()
+        for _, _, newest, times in by_sender(beats.sender, at_ms):
+            self.beat(beats.sender_at(newest), times, offset[newest], stamp[newest])
 
     def quiet(
         self, shard_count: int, unreadable: Callable[[bytes, UnicodeError, int], None]

@@ -6,7 +6,7 @@ a line that is dated after the copy before it (less the time that a line may tak
 it takes effect at its own time, wherever it stands.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,10 +14,10 @@ import numpy as np
 
 from coordinator_model import observations as on
 from coordinator_model.observations import NEVER, GroupHeard, MemberHeard, Seen, Source
-from coordinator_model.ordering import AHEAD_MS, BEYOND_MS, DELAY_MS, SETTLE_MS, SKEW_MAX_MS, fastest
+from coordinator_model.ordering import AHEAD_MS, BEYOND_MS, DELAY_MS, SETTLE_MS, SKEW_MAX_MS, fastest, span_ms
 from streaming.decoders import quiet_lines
 from streaming.decoders.binary_column import Bools, Ints
-from streaming.decoders.quiet_columns import Beats
+from streaming.decoders.quiet_columns import Beats, by_sender
 from streaming.decoders.quiet_lines import Said
 from streaming.decoders.quiet_texts import Texts
 from streaming.decoders.stretches import RowPlace
@@ -158,7 +158,7 @@ def _grouped(
     """Return what was heard of each group and generation, and the senders that cannot be told so."""
     groups: dict[tuple[str, int], _Group] = {}
     singly: list[int] = []
-    for sender, first, times in _by_sender(code, at_ms):
+    for sender, first, _, times in by_sender(code, at_ms):
         try:
             shard, said = texts.sender_of(sender).said(shard_count)
         except UnicodeDecodeError:
@@ -184,17 +184,6 @@ def _are_plain(beats: Beats, at_ms: Ints, span: Span) -> Bools:
     return good & (beats.stamp >= 0) & (at_ms >= span.since_ms) & (at_ms <= span.until_ms)
 
 
-def _by_sender(code: Ints, at_ms: Ints) -> Iterator[tuple[int, int, list[int]]]:
-    """Yield each sender's code, its first line, and the times of all its lines."""
-    order = np.argsort(code, kind="stable")
-    ends = np.flatnonzero(np.diff(code[order], append=-1)) + 1
-    begins = np.concatenate(([0], ends[:-1]))
-    times = at_ms[order].tolist()
-    firsts, codes = order[begins].tolist(), code[order[begins]].tolist()
-    for sender, first, begin, end in zip(codes, firsts, begins.tolist(), ends.tolist(), strict=True):
-        yield sender, first, times[begin:end]
-
-
 def _leave(used: list[Bools], rows: list[Ints], code: Ints, singly: list[int]) -> None:
     """Take the lines of some senders out of those that are used."""
     left = np.isin(code, singly)
@@ -206,16 +195,12 @@ def _leave(used: list[Bools], rows: list[Ints], code: Ints, singly: list[int]) -
 
 def _heard(name: str, generation: int, heard: Mapping[str, _Heard]) -> tuple[int, GroupHeard]:
     """Return the last time (epoch ms) and the observation of what members were heard to do."""
-    since_ms, last_ms = NEVER, -1
-    members: list[MemberHeard] = []
-    for member_id, one in heard.items():
-        for times in (one.beats, one.commits):
-            if len(times) > 1:
-                times.sort()
-            if times:
-                since_ms, last_ms = min(since_ms, times[0]), max(last_ms, times[-1])
-        members.append(
-            MemberHeard(member_id, one.client, tuple(one.beats), tuple(one.commits), one.instance_id)
+    members = tuple(
+        MemberHeard(
+            member_id, one.client, tuple(sorted(one.beats)), tuple(sorted(one.commits)), one.instance_id
         )
-    what = GroupHeard(group=name, generation=generation, since_ms=since_ms, members=tuple(members))
+        for member_id, one in heard.items()
+    )
+    since_ms, last_ms = span_ms(members)
+    what = GroupHeard(group=name, generation=generation, since_ms=since_ms, members=members)
     return last_ms, what

@@ -7,7 +7,7 @@ lacks.
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import count
@@ -86,6 +86,10 @@ class Stream(NamedTuple):
         """Return when the n-th is sent, in ms since the start."""
         return number * self.interval_ms // self.size
 
+    def next_after(self, elapsed_ms: int) -> int:
+        """Return the number of the first that is due later."""
+        return -(-(elapsed_ms + 1) * self.size // self.interval_ms)
+
 
 def standing(population: Population, at_ms: int, rounds: int = 1) -> Iterator[Record]:
     """Yield what stands in the topics before anybody is active: records of groups, commits, and data.
@@ -148,6 +152,7 @@ def _commits(pace: Pace, population: Population, slots: _Slots) -> Make:
         for (group, _), mine in zip(slots, owned, strict=True)
     ]
     shards = [population.shard(group) for group, _ in slots]
+    places = [_place(pace, population, group) for group, _ in slots]
     tails = [
         [commit_line(population, *slot, 0, n, partitions=(p,))[_STAMP.stop :] for p in mine]
         if pace.has_commit_lines
@@ -161,7 +166,7 @@ def _commits(pace: Pace, population: Population, slots: _Slots) -> Make:
         commit = Record(OFFSETS_TOPIC, shards[index], keys[index][place], value)
         if not tails[index]:
             return (commit,)
-        partition, key = _place(pace, population, slots[index][0])
+        partition, key = places[index]
         return commit, Record(pace.events_topic, partition, key, _dated(tails[index][place], at_ms))
 
     return records
@@ -193,12 +198,14 @@ def _place(pace: Pace, population: Population, group: int) -> tuple[int, bytes]:
 
 
 def _dated(tail: bytes, at_ms: int) -> bytes:
-    return b"[%s%03d%s" % (_second(at_ms // 1000), at_ms % 1000, tail)
+    return _stamp(at_ms) + tail
 
 
 @lru_cache(maxsize=8)
-def _second(second: int) -> bytes:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%d %H:%M:%S,").encode()
+def _stamp(at_ms: int) -> bytes:
+    """Return how a line of that time begins; thousands of lines share a millisecond's."""
+    second = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return b"[%s,%03d" % (second.encode(), at_ms % 1000)
 
 
 # --- sending ------------------------------------------------------------------------------------------
@@ -231,20 +238,21 @@ class Sender:
     def _refused(self, error: object, _message: object) -> None:
         self._error = self._error or str(error)
 
-    def send(self, records: Sequence[Record]) -> None:
+    def send(self, records: Iterable[Record]) -> None:
         """Send; waits while too much is under way.
 
         Raises:
             RuntimeError: a record was refused.
         """
-        for record in records:
+        produce = self._producer.produce
+        for topic, partition, key, value in records:
             while True:
                 try:
-                    self._producer.produce(record.topic, record.value, record.key, partition=record.partition)
+                    produce(topic, value, key, partition)
                     break
                 except BufferError:
                     self._producer.poll(0.1)
-        self.sent += len(records)
+            self.sent += 1
         self.poll()
 
     def poll(self) -> None:
@@ -265,8 +273,7 @@ class Sender:
 def send_all(bootstrap: str, records: Iterator[Record]) -> int:
     """Send everything at once; return how many."""
     sender = Sender(bootstrap)
-    for record in records:
-        sender.send((record,))
+    sender.send(records)
     sender.end()
     return sender.sent
 
@@ -291,10 +298,13 @@ def feed(pace: Pace) -> Mapping[str, Any]:
 
 def _catch_up(sender: Sender, stream: Stream, number: int, began_ms: int, elapsed_ms: int) -> int:
     """Send what is due; return the number of the next."""
-    while (due_ms := stream.due(number)) <= elapsed_ms:
-        sender.send(stream.records(number % stream.size, number // stream.size, began_ms + due_ms))
-        number += 1
-    return number
+    end = stream.next_after(elapsed_ms)
+    sender.send(
+        record
+        for one in range(number, end)
+        for record in stream.records(one % stream.size, one // stream.size, began_ms + stream.due(one))
+    )
+    return end
 
 
 if __name__ == "__main__":

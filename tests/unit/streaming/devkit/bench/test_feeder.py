@@ -55,6 +55,15 @@ def test_one_group_in_so_many_heartbeats_with_all_its_members() -> None:
 def test_things_are_spread_evenly_over_their_interval() -> None:
     (stream,) = streams(_pace(beat_ms=3_000))
     assert [stream.due(number) for number in (0, 1, 59, 60)] == [0, 50, 2_950, 3_000]
+    assert [stream.next_after(ms) for ms in (0, 49, 50, 2_949, 2_950, 3_000)] == [1, 1, 2, 59, 60, 61]
+
+
+@pytest.mark.parametrize(("interval_ms", "size"), [(3_000, 7), (7, 3_000), (1, 1), (5_000, 50_000)])
+def test_what_is_due_is_what_comes_before_the_next(interval_ms: int, size: int) -> None:
+    stream = Stream(interval_ms, size, lambda *_: ())
+    for elapsed_ms in (0, 1, 2, 6, 7, 49, 50, 2_999, 3_000, 12_345):
+        due = [stream.due(stream.next_after(elapsed_ms) + step) <= elapsed_ms for step in (-1, 0)]
+        assert due == [True, False]
 
 
 def test_members_commit_their_partitions_in_turn_as_line_and_record() -> None:

@@ -5,6 +5,7 @@ there, so transitions that no other source reported are filled in as inferred.
 """
 
 from coordinator_model.groups.core import (
+    GUESS_TOLERANCE_MS,
     Inference,
     Target,
     Turn,
@@ -95,26 +96,36 @@ def group_recorded(turn: Turn, what: GroupRecorded) -> None:
 
 
 def _undo_generation(turn: Turn, what: GroupRecorded) -> None:
-    """Go back if a generation that had members is recorded without any: it began again elsewhere."""
+    """Go back if the generation in a record is another one of the same number: it began again elsewhere."""
     group = turn.group
-    is_other = (
-        not what.members
-        and what.generation == group.generation > 0
-        and group.state not in WITHOUT_MEMBERS
-        and turn.at_ms > group.state_since_ms
+    if what.generation != group.generation or what.generation <= 0 or not _came_twice(turn, what):
+        return
+    turn.diverged("generation_fell")
+    why = cause(CauseKind.COORDINATOR_MOVED, f"generation {what.generation} came twice")
+    generation = what.generation - 1
+    was_empty = generation == 0 or group.stored_members == 0
+    before = Target(
+        to=GroupState.EMPTY if was_empty else GroupState.STABLE,
+        generation=generation,
+        at_ms=turn.at_ms if not what.members else min(turn.at_ms, what.state_since_ms),
+        cause=why,
+        by=Inference.GENERATION_FELL,
     )
-    if is_other:
-        turn.diverged("generation_fell")
-        why = cause(CauseKind.COORDINATOR_MOVED, f"generation {what.generation} came twice")
-        before = Target(
-            to=GroupState.EMPTY if group.stored_members == 0 else GroupState.STABLE,
-            generation=what.generation - 1,
-            at_ms=turn.at_ms,
-            cause=why,
-            by=Inference.GENERATION_FELL,
-        )
-        make(turn, before)
-        resume_members(turn)
+    make(turn, before)
+    resume_members(turn)
+
+
+def _came_twice(turn: Turn, what: GroupRecorded) -> bool:
+    """Return whether the group has had this generation, and left it, before the one in the record began.
+
+    Under one coordinator no generation comes twice: one that had members is not recorded without any, and its
+    join phase does not end after the next rebalance has begun.
+    """
+    group = turn.group
+    if not what.members:
+        return group.state not in WITHOUT_MEMBERS and turn.at_ms > group.state_since_ms
+    has_left = group.state is GroupState.PREPARING_REBALANCE
+    return has_left and what.state_since_ms > group.state_since_ms + GUESS_TOLERANCE_MS
 
 
 def _says_nothing_of_gaps(turn: Turn) -> bool:

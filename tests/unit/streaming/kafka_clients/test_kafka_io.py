@@ -9,6 +9,7 @@ import pytest
 from kafka.errors import KafkaTimeoutError
 
 from streaming.kafka_address import KafkaAddress
+from streaming.kafka_clients import clients
 from streaming.kafka_clients.clients import (
     ClientPropertyError,
     close_quietly,
@@ -45,6 +46,12 @@ def test_sparks_clients_push_no_metrics_unless_asked_to() -> None:
     name = "enable.metrics.push"
     assert spark_options(KafkaAddress(("a:1",)))[f"kafka.{name}"] == "false"
     assert spark_options(KafkaAddress(("a:1",), {name: "true"}))[f"kafka.{name}"] == "true"
+
+
+def test_what_the_broker_has_checked_is_not_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """kafka-python reckons a record's CRC in Python: 25 ms for a full record of end offsets."""
+    monkeypatch.setattr(clients, "Consumer", lambda **options: options)
+    assert clients.consumer(KafkaAddress(("a:1",)))["check_crcs"] is False
 
 
 def test_numbers_and_names_are_translated() -> None:

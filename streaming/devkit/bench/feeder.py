@@ -32,7 +32,7 @@ ADMIN_CLIENT_ID = "__admin_client"
 FIRST_OFFSET = 100
 """What each group has committed of each partition at the start; so many records stand there."""
 COMMIT_MS = 5_000
-_TICK_S = 0.05
+_TICK_S = 0.25
 _STAMP = slice(1, 24)
 """Where a line has its time."""
 
@@ -224,7 +224,7 @@ class Sender:
                 "bootstrap.servers": bootstrap,
                 "client.id": ADMIN_CLIENT_ID,
                 "acks": 1,
-                "linger.ms": 20,
+                "linger.ms": 100,
                 "batch.size": 1_000_000,
                 "compression.type": "lz4",
                 "queue.buffering.max.messages": 1_000_000,

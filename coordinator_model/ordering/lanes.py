@@ -149,14 +149,15 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     def order_of(self, offset: int, at_ms: int) -> int:
         """Return the order time (epoch ms) of the record at ``offset`` and note it as read."""
         self.read_to(offset)
-        self.order_ms = max(self.order_ms, at_ms, self.reached_ms)
+        order_ms = max(self.order_ms, at_ms, self.reached_ms)
         limit_ms = self._next_clock_ms(offset)
-        if limit_ms >= 0 and self.order_ms > limit_ms + BEYOND_MS:
-            self.order_ms = max(limit_ms, self.reached_ms)
+        if limit_ms >= 0 and order_ms > limit_ms + BEYOND_MS:
+            order_ms = max(limit_ms, self.reached_ms)
+        self.order_ms = order_ms
         if offset < self.end_offset:
-            self.proved_ms = self.order_ms
+            self.proved_ms = order_ms
         self.read_to(offset + 1)
-        return self.order_ms
+        return order_ms
 
     def near_ms(self, offset: int) -> int:
         """Note that the record at ``offset`` comes next; return a clock's time near it, -1: unknown."""
@@ -185,7 +186,9 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     def with_lag(self, seen: Seen) -> Seen:
         """Return a group's record with the last answer at which it was not replicated, if it was late."""
         what = seen.what
-        if seen.backlog or not isinstance(what, on.GroupRecorded | on.ModernRecord):
+        if type(what) is on.OffsetsCommitted or seen.backlog:  # nearly all records
+            return seen
+        if not isinstance(what, on.GroupRecorded | on.ModernRecord):
             return seen
         behind = (at_ms for end_offset, at_ms in reversed(self.answers) if end_offset <= seen.offset)
         until_ms = next(behind, -1)

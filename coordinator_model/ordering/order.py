@@ -264,8 +264,7 @@ class Order(msgspec.Struct, array_like=True):
             lane.spoke(self._put_line(lane, self._righted(lane, seen), floor_ms))
 
     def _hold_record(self, seen: Seen) -> None:
-        may_have_lines = self.events_partitions or self.first_clock_ms < 0
-        if may_have_lines and isinstance(seen.what, on.GroupRecorded):
+        if type(seen.what) is on.GroupRecorded and (self.events_partitions or self.first_clock_ms < 0):
             self.zones.note_record(seen.what, seen.offset, seen.at_ms)
         if self.clocked.wrong_ms:
             seen = righted(seen, self.clocked.wrong_ms, self.clocked.near_ms(seen.offset))

@@ -1,6 +1,5 @@
 """Handles the results of a group's step: emits transitions and asks the rules."""
 
-from functools import lru_cache
 from typing import Any
 
 from coordinator_model.groups import core
@@ -12,26 +11,6 @@ from coordinator_model.shard.live_group import Live
 from coordinator_model.shard.live_sources import HeardSpans
 from coordinator_model.shard.snapshot import Header
 from coordinator_model.state import Step, Transition
-
-
-@lru_cache(maxsize=256)
-def _context(
-    cluster: str,
-    info_live: bool,
-    offsets_enabled: bool,
-    backlog: bool,
-    requests_live: bool,
-    *,
-    requests_steady: bool,
-) -> Context:
-    return Context(
-        cluster=cluster,
-        info_live=info_live,
-        offsets_enabled=offsets_enabled,
-        backlog=backlog,
-        requests_live=requests_live,
-        requests_steady=requests_steady,
-    )
 
 
 class Verdicts:
@@ -58,19 +37,24 @@ class Verdicts:
         """When the INFO log was first found to have lost a line in this step."""
         self.transitions: list[tuple[int, Transition]] = []
         self.alerts: list[tuple[int, Any]] = []
+        self._contexts: dict[tuple[bool, bool, bool, bool], Context] = {}
 
     def context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
         """Return the live sources at ``order_ms``."""
         info_live, heard = self.header.info_live, self.heard.at(self.broker(live), order_ms)
-        return _context(
-            self.cluster,
-            info_live,
-            self.offsets_enabled,
-            backlog,
-            heard.is_live,
-            # Only session timers use it, and they run where the INFO log is not live.
-            requests_steady=info_live or heard.is_steady,
-        )
+        # Only session timers use steadiness, and they run where the INFO log is not live.
+        key = info_live, backlog, heard.is_live, info_live or heard.is_steady
+        known = self._contexts.get(key)
+        if known is None:
+            known = self._contexts[key] = Context(
+                cluster=self.cluster,
+                info_live=info_live,
+                offsets_enabled=self.offsets_enabled,
+                backlog=backlog,
+                requests_live=heard.is_live,
+                requests_steady=key[-1],
+            )
+        return known
 
     def broker(self, live: Live) -> int:
         """Return the coordinator of a group, as far as it is known."""

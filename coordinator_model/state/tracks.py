@@ -156,7 +156,7 @@ class Tracks(msgspec.Struct, array_like=True):
 
     def since_base(self, at_ms: int) -> int:
         """Return a time in the unit of tracks: ms since the base."""
-        return max(0, at_ms - self.base_ms)
+        return at_ms - self.base_ms if at_ms > self.base_ms else 0
 
     def track(self, topic: str, partition: int) -> Track | None:
         """Return the track of a partition, a new one if needed; None if there are too many."""

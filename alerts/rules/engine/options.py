@@ -1,6 +1,7 @@
 """The options of rules: what operators can set, and all options in force for one group."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -37,4 +38,9 @@ class Thresholds(msgspec.Struct, frozen=True):
     def of(self, kind: type[_OptionsT]) -> _OptionsT:
         """Return the options of the rule that declares this class."""
         found: _OptionsT | None = self.given.get(kind)
-        return kind() if found is None else found
+        return _default(kind) if found is None else found
+
+
+@cache
+def _default(kind: type[_OptionsT]) -> _OptionsT:
+    return kind()

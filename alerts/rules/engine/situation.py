@@ -1,5 +1,7 @@
 """A rule's input about one group, its memory, and its answer."""
 
+from typing import Any
+
 import msgspec
 
 from alerts.alert import Alert, Culprit
@@ -207,6 +209,8 @@ class Situation(msgspec.Struct, kw_only=True):
     evidence: LiveSources
     thresholds: Thresholds
     memory: GroupMemory
+    shared: dict[str, Any] = {}
+    """What several rules look at, as the first of them has computed it; by name."""
 
     def opened(self, name: str) -> OpenAlert | None:
         """Return the open alert of that name; an alert that only damping keeps open counts as ended."""

@@ -9,11 +9,10 @@ from alerts.rules.progress.group_pace import (
     EXCUSES,
     REBALANCING,
     WIDE_CAUSES,
-    each_partition,
     is_excused,
     names,
     owners,
-    pace_of,
+    progress_of,
     sentences,
     split,
     waiting,
@@ -43,22 +42,19 @@ def evaluate(situation: Situation) -> Verdict:
     opened, tracks = situation.opened(NAME), situation.group.tracks
     if tracks is None:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
-    pace = pace_of(situation, tracks)
-    known = list(each_partition(situation.group, tracks))
+    pace, known = progress_of(situation, tracks)
     repeating = [part for part in known if part.track.repeats and not part.waits]
 
     def at(part: PartitionProgress) -> int | None:
         return stalls_at(part, pace, is_open=opened is not None)
 
-    resting, _ = split(iter(repeating), at, pace.now)
+    resting, _ = split(repeating, at, pace.now)
     within_ms = situation.thresholds.of(CommitsStalledOptions).after_ms
     parts = out_of_turn(situation.group, known, resting, pace, within_ms)
     at_rest, parts = parts, not_told_by_other(NAME, situation, tracks, pace, parts)
     due_ms = situation.now_ms + RECHECK_MS if len(repeating) > len(parts) else None
     waiting = [part for part in known if part.waits and _is_read(situation, part)]
-    hanging, due = split(
-        iter(waiting), lambda part: hangs_at(part, pace, is_open=opened is not None), pace.now
-    )
+    hanging, due = split(waiting, lambda part: hangs_at(part, pace, is_open=opened is not None), pace.now)
     if due is not None:
         due_ms = min(tracks.base_ms + due, due_ms or tracks.base_ms + due)
     if not (parts or hanging):

@@ -7,12 +7,11 @@ from alerts.rules.progress.group_pace import (
     EXCUSES,
     REBALANCING,
     WIDE_CAUSES,
-    each_partition,
     is_excused,
     is_parked,
     names,
     owners,
-    pace_of,
+    progress_of,
     sentences,
     split,
     waiting,
@@ -41,13 +40,12 @@ def evaluate(situation: Situation) -> Verdict:
         return NOTHING  # an earlier job saw it, and nothing has happened since
     if tracks is None:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
-    pace = pace_of(situation, tracks)
+    pace, known = progress_of(situation, tracks)
 
     def at(part: PartitionProgress) -> int | None:
         return stops_at(part, pace, is_open=opened is not None)
 
-    known = list(each_partition(situation.group, tracks))
-    resting, due = split(iter(known), at, pace.now)
+    resting, due = split(known, at, pace.now)
     within_ms = situation.thresholds.of(CommitsStoppedOptions).after_ms
     parts = out_of_turn(situation.group, known, resting, pace, within_ms)
     if len(parts) < len(resting):

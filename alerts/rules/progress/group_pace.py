@@ -1,7 +1,7 @@
 """The input of the rules about progress: a group's partitions, its usual pace, and what excuses it."""
 
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
 
 from alerts.alert import Culprit, clock, times
 from alerts.rules.engine import (
@@ -31,7 +31,24 @@ PARKED_MS: Final = 26 * 3_600_000
 After a little more than a day somebody should hear of the waiting records."""
 
 
-def pace_of(situation: Situation, tracks: Tracks) -> GroupPace:
+class Progress(NamedTuple):
+    """What the rules about progress look at."""
+
+    pace: GroupPace
+    parts: list[PartitionProgress]
+    """The partitions that the group commits to and still reads."""
+
+
+def progress_of(situation: Situation, tracks: Tracks) -> Progress:
+    """Return the group's progress at this moment, found once for all rules."""
+    found: Progress | None = situation.shared.get("progress")
+    if found is None:
+        parts = list(_each_partition(situation.group, tracks))
+        found = situation.shared["progress"] = Progress(_pace_of(situation, tracks), parts)
+    return found
+
+
+def _pace_of(situation: Situation, tracks: Tracks) -> GroupPace:
     """Return the facts that hold for all partitions of the group."""
     steady_ms = max(situation.group.state_since_ms, situation.evidence.live_since_ms)
     return GroupPace(
@@ -78,8 +95,7 @@ def is_excused(situation: Situation) -> bool:
     return any(situation.opened(cause.name) is not None for cause in EXCUSES)
 
 
-def each_partition(group: Group, tracks: Tracks) -> Iterator[PartitionProgress]:
-    """Yield the partitions that the group commits to and still reads."""
+def _each_partition(group: Group, tracks: Tracks) -> Iterator[PartitionProgress]:
     subscribed = _subscribed(group)
     for topic, known in tracks.partitions.items():
         if subscribed is not None and topic not in subscribed:
@@ -140,7 +156,7 @@ def names(parts: list[PartitionProgress]) -> list[str]:
 
 
 def split(
-    parts: Iterator[PartitionProgress], at: Callable[[PartitionProgress], int | None], now: int
+    parts: Iterable[PartitionProgress], at: Callable[[PartitionProgress], int | None], now: int
 ) -> tuple[list[PartitionProgress], int | None]:
     """Return the partitions that are due, and when the next one is."""
     due, found = None, []

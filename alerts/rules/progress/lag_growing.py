@@ -15,11 +15,10 @@ from alerts.rules.progress.group_pace import (
     EXCUSES,
     REBALANCING,
     WIDE_CAUSES,
-    each_partition,
     is_excused,
     names,
     owners,
-    pace_of,
+    progress_of,
     sentences,
     waiting,
 )
@@ -41,12 +40,13 @@ def evaluate(situation: Situation) -> Verdict:
     opened, tracks = situation.opened(NAME), situation.group.tracks
     if tracks is None:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
+    pace, parts = progress_of(situation, tracks)
     # Patience is for groups whose rebalances may be unseen; a partition without commits does not grow anyway.
-    pace = pace_of(situation, tracks)._replace(patience=0)
+    pace = pace._replace(patience=0)
     if opened is not None:
         pace = pace._replace(steady=0)  # a rebalance in between does not end it
     # Records behind an open transaction cannot be read, so no group falls behind on them.
-    known = [part for part in each_partition(situation.group, tracks) if not part.waits]
+    known = [part for part in parts if not part.waits]
     whole.note(situation, tracks, known)
     parts, series = _growing(situation, known, pace)
     if not parts:

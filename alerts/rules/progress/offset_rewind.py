@@ -17,7 +17,7 @@ from alerts.rules.engine import (
     quiet_at_ms,
     until_quiet,
 )
-from alerts.rules.progress.group_pace import each_partition, has_lived, owners
+from alerts.rules.progress.group_pace import has_lived, owners, progress_of
 from alerts.rules.progress.verdicts import PartitionProgress, rewinds_at
 from coordinator_model.groups.offsets import ENDS_LATE_MS
 from coordinator_model.kafka import GroupState
@@ -73,7 +73,7 @@ def _news(situation: Situation, tracks: Tracks) -> tuple[list[tuple[PartitionPro
     """Return the new rewinds, and when the next commit that may be one is certain."""
     now, told = tracks.since_base(situation.now_ms), situation.memory.rewound
     news, dues = [], []
-    for part in each_partition(situation.group, tracks):
+    for part in progress_of(situation, tracks).parts:
         at, rewind = rewinds_at(part), part.track.rewind
         if at is None or rewind is None or told.get(part.name) == tracks.base_ms + rewind.at:
             continue
@@ -101,7 +101,7 @@ def _still(situation: Situation) -> dict[str, int]:
     tracks = situation.group.tracks
     if tracks is None:
         return {}
-    parts = {part.name: part.track.rewind for part in each_partition(situation.group, tracks)}
+    parts = {part.name: part.track.rewind for part in progress_of(situation, tracks).parts}
     known = {name: tracks.base_ms + one.at for name, one in parts.items() if one is not None}
     return {name: at_ms for name, at_ms in situation.memory.rewound.items() if known.get(name) == at_ms}
 

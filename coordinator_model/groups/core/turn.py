@@ -1,7 +1,5 @@
 """Applies one observation, or one deadline, to one group."""
 
-from dataclasses import dataclass
-
 import msgspec
 
 from coordinator_model.observations import Seen, Source
@@ -34,8 +32,7 @@ class Context(msgspec.Struct, frozen=True):
     """
 
 
-@dataclass(slots=True)
-class Turn:
+class Turn(msgspec.Struct):
     """One observation, or one deadline, applied to one group."""
 
     group: Group

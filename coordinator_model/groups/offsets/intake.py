@@ -30,7 +30,8 @@ def _note_commit(group: Group, commit: Commit, offset: int) -> bool:
     track = known.track(commit.topic, commit.partition)
     if track is None:
         return False
-    earlier = None if is_other else group.commits.get(commit.topic, {}).get(commit.partition)
+    stored = None if is_other else group.commits.get(commit.topic)
+    earlier = None if stored is None else stored.get(commit.partition)
     return committed(
         known,
         track,

@@ -84,8 +84,8 @@ def _count(
         track.fresh = True
     else:
         _measure(tracks, track, commit, before, steady)
-    if before is None or not track.commits or _is_whole(commit, before, steady):
-        track.commits = min(WINDOW, track.commits + 1)
+    if track.commits < WINDOW and (before is None or not track.commits or _is_whole(commit, before, steady)):
+        track.commits += 1
     return before
 
 
@@ -124,7 +124,9 @@ def _measure(
     """Note how long the group took from one commit to the next, and from one offset to the next."""
     before = after_waiting(track, before)
     offset, at = commit
-    gap, moved = max(0, at - max(before[1], steady)), max(0, offset - before[0])
+    since = before[1] if before[1] > steady else steady
+    gap = at - since if at > since else 0
+    moved = offset - before[0] if offset > before[0] else 0
     is_whole = _is_whole(commit, before, steady)
     if is_whole and 0 < track.commits < WINDOW:
         track.span += gap

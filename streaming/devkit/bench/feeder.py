@@ -33,7 +33,7 @@ FIRST_OFFSET = 100
 """What each group has committed of each partition at the start; so many records stand there."""
 COMMIT_MS = 5_000
 _TICK_S = 0.25
-"""What became due is sent so often.  A shipper sends seconds at once; more often, the broker pays for each."""
+"""What became due is sent so often.  A broker pays for each batch; a shipper sends seconds at once."""
 _STAMP = slice(1, 24)
 """Where a line has its time."""
 

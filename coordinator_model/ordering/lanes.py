@@ -28,6 +28,9 @@ COMMIT_LAG_MS = 100
 ANSWERS_MAX = 64
 """Limit of end offsets that are kept: half a minute of a partition that grows all the time."""
 
+_OF_GROUPS = (on.GroupRecorded, on.ModernRecord)
+"""A union in its place would be made anew for each record."""
+
 
 class EventsLane(msgspec.Struct, array_like=True):
     """How far one partition of the events topic has been read."""
@@ -186,9 +189,7 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     def with_lag(self, seen: Seen) -> Seen:
         """Return a group's record with the last answer at which it was not replicated, if it was late."""
         what = seen.what
-        if type(what) is on.OffsetsCommitted or seen.backlog:  # nearly all records
-            return seen
-        if not isinstance(what, on.GroupRecorded | on.ModernRecord):
+        if seen.backlog or type(what) not in _OF_GROUPS:
             return seen
         behind = (at_ms for end_offset, at_ms in reversed(self.answers) if end_offset <= seen.offset)
         until_ms = next(behind, -1)

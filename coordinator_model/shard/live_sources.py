@@ -150,18 +150,13 @@ class HeardSpans:
     def __init__(self, header: Header) -> None:
         self._header = header
         self._known: dict[tuple[int, int], HeardSpan] = {}
-        self._newest: dict[int, HeardSpan] = {}
 
     def at(self, broker: int, at_ms: int) -> HeardSpan:
         """Return what that broker's request log had said by ``at_ms``; -1: the one that was heard last."""
-        newest = self._newest.get(broker)  # mostly the next observation of the same group
-        if newest is not None and newest.from_ms <= at_ms < newest.until_ms:
-            return newest
         key = broker, at_ms // 1000
         span = self._known.get(key)
         if span is None or not span.from_ms <= at_ms < span.until_ms:
             span = self._known[key] = self._span(broker, at_ms)
-        self._newest[broker] = span
         return span
 
     def _span(self, broker: int, at_ms: int) -> HeardSpan:

@@ -37,13 +37,15 @@ class Verdicts:
         """When the INFO log was first found to have lost a line in this step."""
         self.transitions: list[tuple[int, Transition]] = []
         self.alerts: list[tuple[int, Any]] = []
+        # One for all groups, each of whose observations asks.
         self._contexts: dict[tuple[bool, bool, bool, bool], Context] = {}
 
     def context(self, live: Live, order_ms: int, *, backlog: bool) -> Context:
         """Return the live sources at ``order_ms``."""
         info_live, heard = self.header.info_live, self.heard.at(self.broker(live), order_ms)
-        # Only session timers use steadiness, and they run where the INFO log is not live.
-        key = info_live, backlog, heard.is_live, info_live or heard.is_steady
+        # Only session timers use it, and they run where the INFO log is not live.
+        is_steady = info_live or heard.is_steady
+        key = info_live, backlog, heard.is_live, is_steady
         known = self._contexts.get(key)
         if known is None:
             known = self._contexts[key] = Context(
@@ -52,7 +54,7 @@ class Verdicts:
                 offsets_enabled=self.offsets_enabled,
                 backlog=backlog,
                 requests_live=heard.is_live,
-                requests_steady=key[-1],
+                requests_steady=is_steady,
             )
         return known
 

@@ -9,13 +9,14 @@ from streaming.jars.jars import (
     locked_versions,
     tell_stderr,
 )
-from streaming.jars.java import JavaError, java_command
+from streaming.jars.java import QUICK_COMPILER, JavaError, java_command
 from streaming.jars.launch import begin_jvm, brings_connector, given_to_jvm, is_submitted
 from streaming.jars.local_files import LOCAL_FILES
 
 __all__ = [
     "DEFAULT_VERSIONS",
     "LOCAL_FILES",
+    "QUICK_COMPILER",
     "JarError",
     "JavaError",
     "Tell",

@@ -9,6 +9,8 @@ from pathlib import Path
 
 JAVA_MAJOR_MIN = 17
 """Spark 4.2 and the Kafka 4 brokers refuse anything older."""
+QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
+"""Java's quick compiler alone: what lives for minutes, or works in short batches, is cheaper without C2."""
 
 
 class JavaError(Exception):

@@ -16,6 +16,7 @@ from pyspark import SparkConf, SparkContext
 
 from streaming.jars.class_archive import archive_file
 from streaming.jars.jars import ensure_jars
+from streaming.jars.java import QUICK_COMPILER
 from streaming.jars.local_files import LOCAL_FILES_JAR
 
 _CONNECTOR = "spark-sql-kafka-0-10"
@@ -25,7 +26,7 @@ _ENVIRONMENT: Mapping[str, str] = {
     # glibc gives many threads many arenas, each of which keeps what RocksDB and the network once needed.
     "MALLOC_ARENA_MAX": "2",
     # The JVM that only puts together the command line ends before better code would pay.
-    "SPARK_LAUNCHER_OPTS": "-XX:TieredStopAtLevel=1",
+    "SPARK_LAUNCHER_OPTS": QUICK_COMPILER,
 }
 _MADE_UP: Mapping[str, str] = {"spark.master": "local[*]", "spark.ui.showConsoleProgress": "true"}
 """What spark-submit sets by itself where nobody has."""
@@ -102,7 +103,7 @@ def _launch(settings: Mapping[str, str], archive_to: Path | None = None) -> None
 def _java_options(archive: Path, archive_to: Path | None) -> Iterator[str]:
     """Yield our options; where a user has set the same one in Spark, that stands later and counts."""
     # Batches are short, and Java's better compiler takes more CPU than its code saves.
-    yield "-XX:TieredStopAtLevel=1"
+    yield QUICK_COMPILER
     if processors() <= _FEW_PROCESSORS:
         # What lives is 100 to 150 MB, and G1 lets the garbage beside it grow to a gigabyte.  By this option
         # Java takes the serial collector, unless somebody has chosen one: to choose two stops it.

@@ -40,13 +40,13 @@ def evaluate(situation: Situation) -> Verdict:
     opened, tracks = situation.opened(NAME), situation.group.tracks
     if tracks is None:
         return NOTHING if opened is None else Verdict(closing=over(situation, _OVER))
-    pace, parts = progress_of(situation, tracks)
+    progress = progress_of(situation, tracks)
     # Patience is for groups whose rebalances may be unseen; a partition without commits does not grow anyway.
-    pace = pace._replace(patience=0)
+    pace = progress.pace._replace(patience=0)
     if opened is not None:
         pace = pace._replace(steady=0)  # a rebalance in between does not end it
     # Records behind an open transaction cannot be read, so no group falls behind on them.
-    known = [part for part in parts if not part.waits]
+    known = [part for part in progress.parts if not part.waits]
     whole.note(situation, tracks, known)
     parts, series = _growing(situation, known, pace)
     if not parts:

@@ -48,9 +48,7 @@ def _keep(group: Group, commit: Commit, offset: int) -> None:
     at_ms = commit.committed_at_ms
     if group.claims is not None:
         note_commit(group, commit.topic, commit.partition, offset, at_ms)
-    topic = group.commits.get(commit.topic)
-    if topic is None:
-        topic = group.commits[commit.topic] = {}
+    topic = group.commits.setdefault(commit.topic, {})
     topic[commit.partition] = (offset, at_ms)
     group.last_commit_ms = max(group.last_commit_ms, at_ms)
     group.offsets_gone_ms = -1

@@ -30,8 +30,7 @@ def _note_commit(group: Group, commit: Commit, offset: int) -> bool:
     track = known.track(commit.topic, commit.partition)
     if track is None:
         return False
-    stored = None if is_other else group.commits.get(commit.topic)
-    earlier = None if stored is None else stored.get(commit.partition)
+    earlier = None if is_other else group.commits.get(commit.topic, {}).get(commit.partition)
     return committed(
         known,
         track,

@@ -24,14 +24,20 @@ from streaming.devkit.kafka.plan import (
 )
 from streaming.devkit.kafka.process import Tracked, start_tracked, stop_tracked, tracked_by
 from streaming.devkit.kafka.shipping import is_shipping, start_shipping, stop_shipping
-from streaming.jars import DEFAULT_VERSIONS, Tell, ensure_jars, java_command, locked_versions, tell_stderr
+from streaming.jars import (
+    DEFAULT_VERSIONS,
+    QUICK_COMPILER,
+    Tell,
+    ensure_jars,
+    java_command,
+    locked_versions,
+    tell_stderr,
+)
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import KafkaConnectionError, KafkaError, UnknownBrokerIdError
 
 START_SECONDS_MAX = 180.0
 """A broker needs 4 s alone; on a small, busy machine one needed 31 s."""
-_JAVA_OPTIONS = ("-Duser.timezone=UTC", "-XX:TieredStopAtLevel=1")
-"""Java's quick compiler alone: in a broker that lives for minutes the other one spends more than all else."""
 
 
 class EmbeddedKafka:
@@ -228,7 +234,7 @@ class EmbeddedKafka:
 
     def _launch(self, brokers: Sequence[int]) -> None:
         jars = ensure_jars("broker", self.plan.version, tell=self._tell)
-        java = [java_command(), *_JAVA_OPTIONS, "-cp", ":".join(map(str, jars))]
+        java = [java_command(), "-Duser.timezone=UTC", QUICK_COMPILER, "-cp", ":".join(map(str, jars))]
         for broker in brokers:
             self._write_files(broker)
         self._format([broker for broker in brokers if not self._is_formatted(broker)], java)

@@ -11,7 +11,7 @@ CORES ?= -n auto --dist loadfile --no-loadscope-reorder
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage test-live soak growth check faults hours bench conformance format state tables fingerprint lock chart monitoring pictures page-types local-files
+.PHONY: help setup demo test coverage test-live soak growth check faults hours bench conformance format state tables fingerprint lock chart monitoring pictures page-types own-java
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +31,7 @@ $(VENV)/.installed: requirements.lock requirements-build.lock pyproject.toml
 	@touch $@
 
 # Starts of Spark are faster with it; where Java cannot make one, they are as before.
-$(VENV)/.archived: $(VENV)/.installed streaming/jars/local-files.jar
+$(VENV)/.archived: $(VENV)/.installed streaming/jars/groupwatch.jar
 	@$(BIN)/groupwatch jars --archive >/dev/null || true
 	@touch $@
 
@@ -103,9 +103,10 @@ bench: setup ## the measurements of the README (ARGS=--help for the parts)
 conformance: setup ## our transitions against the broker's own answers (ARGS="--seed 7")
 	$(BIN)/python -m tests.live.support.conformance $(ARGS)
 
-local-files: setup ## compile the only Java of ours (needs a JDK 17)
-	classes=$$(mktemp -d) && javac --release 17 -g:none -d $$classes -cp "$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars/hadoop-client-api-*.jar)" streaming/jars/LocalFiles.java \
-		&& jar --create --file streaming/jars/local-files.jar --no-manifest -C $$classes groupwatch && rm -r $$classes
+own-java: setup ## compile the only Java of ours (needs a JDK 17)
+	classes=$$(mktemp -d) && javac --release 17 -g:none -d $$classes \
+		-cp "$$(echo $(VENV)/lib/python3*/site-packages/pyspark/jars)/*:$$($(BIN)/groupwatch jars | tr '\n' ':')" streaming/jars/*.java \
+		&& jar --create --file streaming/jars/groupwatch.jar --no-manifest -C $$classes groupwatch && rm -r $$classes
 
 lock: ## make the locks again from pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --extra mcp --group dev --universal --python-version 3.11 --generate-hashes --upgrade \

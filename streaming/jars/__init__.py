@@ -11,10 +11,12 @@ from streaming.jars.jars import (
 )
 from streaming.jars.java import QUICK_COMPILER, JavaError, java_command
 from streaming.jars.launch import begin_jvm, brings_connector, given_to_jvm, is_submitted
-from streaming.jars.local_files import LOCAL_FILES
+from streaming.jars.own_java import EVEN_KAFKA, EVEN_TASKS, LOCAL_FILES
 
 __all__ = [
     "DEFAULT_VERSIONS",
+    "EVEN_KAFKA",
+    "EVEN_TASKS",
     "LOCAL_FILES",
     "QUICK_COMPILER",
     "JarError",

@@ -13,7 +13,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from streaming.jars.jars import cache_dir
 from streaming.jars.java import java_command
-from streaming.jars.local_files import LOCAL_FILES_JAR
+from streaming.jars.own_java import OWN_JAR
 
 _ON_THE_CLASS_PATH = ("SPARK_DIST_CLASSPATH", "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """Variables by which Spark's launcher puts more on the class path."""
@@ -44,7 +44,7 @@ def _class_path(connector: Sequence[Path], environment: Mapping[str, str]) -> It
     # Java takes all jars of this folder in the order in which the file system tells them.
     yield from (_described(own / name) for name in os.listdir(own))
     yield from map(_described, connector)
-    yield _described(LOCAL_FILES_JAR)
+    yield _described(OWN_JAR)
 
 
 def _described(file: Path) -> str:

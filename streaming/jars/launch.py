@@ -17,7 +17,7 @@ from pyspark import SparkConf, SparkContext
 from streaming.jars.class_archive import archive_file
 from streaming.jars.jars import ensure_jars
 from streaming.jars.java import QUICK_COMPILER
-from streaming.jars.local_files import LOCAL_FILES_JAR
+from streaming.jars.own_java import OWN_JAR
 
 _CONNECTOR = "spark-sql-kafka-0-10"
 _ENVIRONMENT: Mapping[str, str] = {
@@ -93,7 +93,7 @@ def _launch(settings: Mapping[str, str], archive_to: Path | None = None) -> None
             os.environ.setdefault(name, value)
         # On the JVM's own class path our jars stand beside spark.jars, which may be anybody's.
         known = [os.environ["SPARK_DIST_CLASSPATH"]] if os.environ.get("SPARK_DIST_CLASSPATH") else []
-        os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join([*known, *map(str, [*jars, LOCAL_FILES_JAR])])
+        os.environ["SPARK_DIST_CLASSPATH"] = os.pathsep.join([*known, *map(str, [*jars, OWN_JAR])])
     conf = SparkConf(loadDefaults=False)
     for name, value in _passed.items():
         conf.set(name, value)

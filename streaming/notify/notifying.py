@@ -164,7 +164,7 @@ class NotifyProcess:
         }
         plans = [plan_of(config, cluster) for cluster in config.clusters]
         self._probes = [
-            ClusterProbe(plan.kafka, self.jobs[plan.cluster], topics=tuple, found=lambda _ends: None)
+            ClusterProbe(plan.kafka, self.jobs[plan.cluster], topics=tuple, found=lambda _ends: 0)
             for plan in plans
         ]
         self._readers = [

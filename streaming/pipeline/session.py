@@ -17,7 +17,15 @@ from urllib.parse import urlsplit
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from streaming.jars import LOCAL_FILES, JarError, brings_connector, ensure_jars, given_to_jvm, is_submitted
+from streaming.jars import (
+    EVEN_KAFKA,
+    LOCAL_FILES,
+    JarError,
+    brings_connector,
+    ensure_jars,
+    given_to_jvm,
+    is_submitted,
+)
 from streaming.pipeline import executors
 from streaming.pipeline.folders import CheckpointRefusedError
 
@@ -54,7 +62,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
     # Spark's newer Kafka reader writes the code of two projections for each partition that a batch reads, and
     # that is a quarter of what the JVM spends on a small batch.  Offsets are saved alike by both readers.
-    "spark.sql.streaming.disabledV2MicroBatchReaders": _PROVIDER,
+    "spark.sql.streaming.disabledV2MicroBatchReaders": f"{_PROVIDER},{EVEN_KAFKA}",
     "spark.sql.codegen.wholeStage": "true",
     "spark.log.level": "WARN",
 }

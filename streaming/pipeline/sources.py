@@ -9,10 +9,12 @@ import json
 import logging
 from collections.abc import Mapping
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from streaming.config import ClusterPlan
+from streaming.jars import EVEN_KAFKA, EVEN_TASKS
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import GROUP_PREFIX, spark_options
 from streaming.pipeline.beginning import Beginning
@@ -75,18 +77,29 @@ def read_sources(
         beginning: where its checkpoint began.
         events_partitions: how many partitions the events topic has now.
     """
+    # Idle partitions make no task, but busy ones make one each, and each costs a Python handshake.
+    tasks = cores_for_tasks(spark)
+    _log.info("%s: %d tasks read", plan.cluster, tasks)
     frames = [
-        _source(spark, plan, address, assigned)
+        _source(spark, plan, address, assigned, tasks)
         for address, assigned in assignments(plan, beginning, events_partitions)
         if assigned
     ]
     rows = frames[0]
     for frame in frames[1:]:
         rows = rows.unionByName(frame)
-    # Idle partitions make no task, but busy ones make one each, and each costs a Python handshake.
-    tasks = cores_for_tasks(spark)
-    _log.info("%s: %d tasks read", plan.cluster, tasks)
     return rows.coalesce(tasks)
+
+
+def kafka_format(spark: SparkSession) -> str:
+    """Return the format by which Spark reads Kafka: ours where its JVM has our class, else Spark's own."""
+    java = spark.sparkContext._jvm.java
+    try:
+        loader = java.lang.Thread.currentThread().getContextClassLoader()
+        java.lang.Class.forName(EVEN_KAFKA, False, loader)
+    except Py4JError:
+        return "kafka"  # others started that JVM, or the connector is the user's
+    return EVEN_KAFKA
 
 
 def _source(
@@ -94,11 +107,13 @@ def _source(
     plan: ClusterPlan,
     address: KafkaAddress,
     assigned: Assigned,
+    tasks: int,
 ) -> DataFrame:
     options = dict(READ_OPTIONS) | spark_options(address)
     options["assign"] = json.dumps({topic: sorted(starts) for topic, starts in assigned.items()})
     options["startingOffsets"] = json.dumps(assigned)
-    rows = spark.readStream.format("kafka").options(**options).load()
+    options[EVEN_TASKS] = str(tasks)
+    rows = spark.readStream.format(kafka_format(spark)).options(**options).load()
     feed = f.lit(CONTROL)
     for topic, number in ((plan.offsets_topic, OFFSETS), (plan.events_topic, EVENTS)):
         if topic is not None:

@@ -1,13 +1,18 @@
 """What Spark's Kafka source does with the internal topic, which is why we read it as we do."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
+from streaming.jars import EVEN_TASKS
+from streaming.kafka_clients import producer
 from streaming.pipeline import session
+from streaming.pipeline.sources import kafka_format
 from tests.live.support.plain_job import ThreadedConsumer
 from tests.live.support.stage import await_that, group_ids
 
@@ -84,3 +89,41 @@ def test_assigned_partitions_make_no_group(
     before = group_ids(committed.address)
     assert _rows(spark, committed, ASSIGN | {"groupIdPrefix": "groupwatch-source"}, tmp_path) > 0
     assert group_ids(committed.address) == before
+
+
+def test_tasks_read_equal_shares_of_each_topic(
+    spark: SparkSession, kafka: EmbeddedKafka, tmp_path: Path
+) -> None:
+    """Spark's own order gives the partitions of one topic to one task, so that the other one waits for it."""
+    counts = {"shares-lines": 4, "shares-commits": 30}
+    sending = producer(kafka.address)
+    for topic, partitions in counts.items():
+        kafka.create_topic(topic, partitions=partitions)
+        for number in range(partitions):
+            for _ in range(100):
+                sending.send(topic, partition=number, value=b"x")
+    sending.flush()
+    rows = (
+        spark.readStream.format(kafka_format(spark))
+        .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+        .option("assign", json.dumps({topic: list(range(many)) for topic, many in counts.items()}))
+        .option("startingOffsets", "earliest")
+        .option(EVEN_TASKS, "2")
+        .load()
+        .coalesce(2)
+    )
+    shares: list[dict[str, int]] = []
+
+    def count(frame: DataFrame, _: int) -> None:
+        for task in (0, 1):
+            mine = frame.where(f.spark_partition_id() == task).groupBy("topic").count().collect()
+            shares.append({one["topic"]: one["count"] for one in mine})
+
+    query = (
+        rows.writeStream.foreachBatch(count)
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(300)
+    assert shares == [{"shares-lines": 200, "shares-commits": 1_500}] * 2

@@ -1,0 +1,18 @@
+"""The only Java of ours, and the jar that has it: what neither Hadoop nor Spark can be told by a setting.
+
+``LocalFiles.java``: Hadoop gives each local file that it creates its mode, and starts ``chmod`` for that
+where its native library is missing, as it is with pyspark: eight times a batch.
+
+``EvenKafka.java``: Spark's Kafka source tells the partitions of a batch by their hash, and ``coalesce`` cuts
+that row into parts of equally many: of two tasks one got all lines, and took 2.8 s beside the other's 1.0.
+"""
+
+from pathlib import Path
+
+LOCAL_FILES = "groupwatch.LocalFiles"
+"""For ``spark.hadoop.fs.file.impl``."""
+EVEN_KAFKA = "groupwatch.EvenKafka"
+"""A format of Spark's readers: ``kafka`` with one option more, ``EVEN_TASKS``."""
+EVEN_TASKS = "groupwatch.tasks"
+"""How many tasks share what a batch reads."""
+OWN_JAR = Path(__file__).with_name("groupwatch.jar")

@@ -1,0 +1,121 @@
+"""The only Java of ours: local files without a process for each, Kafka's partitions in even parts."""
+
+import os
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import pytest
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from streaming.jars import ensure_jars, own_java
+from streaming.jars.java import java_command
+
+_SPARK = Path(pyspark.__file__).parent / "jars"
+_SOURCES = sorted(Path(own_java.__file__).parent.glob("*.java"))
+
+
+@pytest.fixture
+def java(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A JVM with Spark, its connector and our classes, which finds no program to start."""
+    needed = [own_java.OWN_JAR, *ensure_jars("connector"), *_SPARK.glob("*.jar")]
+    command = java_command()
+    monkeypatch.setenv("PATH", "/nowhere")
+    port, process = launch_gateway(
+        classpath=os.pathsep.join(map(str, needed)),
+        jarpath=str(next(_SPARK.glob("py4j-*.jar"))),
+        java_path=shutil.which(command) or command,
+        die_on_exit=True,
+        return_proc=True,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
+    yield gateway.jvm
+    gateway.shutdown()
+    process.stdin.close()
+    process.wait(30)
+
+
+def test_a_file_gets_its_mode_and_its_checksum_without_a_process(java: Any, tmp_path: Path) -> None:
+    """Hadoop started a chmod for each of the two."""
+    hadoop = java.org.apache.hadoop
+    configuration = hadoop.conf.Configuration()
+    configuration.set("fs.file.impl", own_java.LOCAL_FILES)
+    configuration.set("fs.permissions.umask-mode", "027")
+    file = hadoop.fs.Path(f"file://{tmp_path}/one")
+
+    stream = file.getFileSystem(configuration).create(file, True)
+    stream.writeBytes("some bytes")
+    stream.close()
+
+    assert (tmp_path / "one").read_bytes() == b"some bytes"
+    assert [oct(one.stat().st_mode & 0o777) for one in sorted(tmp_path.iterdir())] == ["0o640", "0o640"]
+    assert (tmp_path / ".one.crc").exists()
+
+
+def test_a_folder_goes_on_giving_its_files_its_group(java: Any, tmp_path: Path) -> None:
+    """As chmod does: the set-group-ID bit of a shared folder stays on what is made in it."""
+    tmp_path.chmod(0o2775)
+    hadoop = java.org.apache.hadoop
+    configuration = hadoop.conf.Configuration()
+    configuration.set("fs.file.impl", own_java.LOCAL_FILES)
+    folder = hadoop.fs.Path(f"file://{tmp_path}/shared")
+
+    folder.getFileSystem(configuration).mkdirs(folder)
+
+    assert oct((tmp_path / "shared").stat().st_mode & 0o7777) == "0o2755"
+
+
+def _dealt(java: Any, topics: dict[str, list[int]], tasks: int) -> list[list[tuple[str, int]]]:
+    """Return topic and records of each task's partitions, as ``coalesce`` cuts the order into parts."""
+    kafka, ranges = java.org.apache.spark.sql.kafka010, java.java.util.ArrayList()
+    for topic, sizes in topics.items():
+        for number, size in enumerate(sizes):
+            place = java.org.apache.kafka.common.TopicPartition(topic, number)
+            ranges.add(kafka.KafkaOffsetRange(place, 100, 100 + size, java.scala.Option.empty()))
+    told = [(one.topic(), one.size()) for one in java.groupwatch.EvenKafka.even(ranges, tasks)]
+    count = len(told)
+    return [told[i * count // tasks : (i + 1) * count // tasks] for i in range(tasks)]
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3, 8])
+def test_tasks_get_equal_shares_of_each_topic(java: Any, tasks: int) -> None:
+    """Lines are dearer than commits: equal numbers of records in all would not be equal shares."""
+    topics = {"offsets": [1_000] * 50, "events": [33_000] * 24, "control": [9]}
+    parts = _dealt(java, topics, tasks)
+
+    assert sorted(one for part in parts for one in part) == sorted(
+        (topic, size) for topic, sizes in topics.items() for size in sizes
+    )
+    for topic, sizes in topics.items():
+        shares = [sum(name == topic for name, _ in part) for part in parts]
+        assert max(shares) - min(shares) <= 1 + (len(sizes) % tasks > 0), topic
+
+
+def test_a_partition_that_is_larger_than_others_gets_smaller_ones_beside_it(java: Any) -> None:
+    """Whoever has least takes the largest that is left."""
+    parts = _dealt(java, {"events": [900, 500, 400, 100], "offsets": [200, 200, 10, 10]}, 2)
+    assert [sum(size for _, size in part) for part in parts] == [1_210, 1_110]
+
+
+def test_fewer_partitions_than_tasks_are_all_told(java: Any) -> None:
+    """And none at all are none."""
+    assert sorted(map(len, _dealt(java, {"control": [1], "events": [7]}, 8))) == [0] * 6 + [1] * 2
+    assert _dealt(java, {}, 2) == [[], []]
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="needs a JDK")
+def test_the_jar_is_compiled_from_the_source_beside_it(tmp_path: Path) -> None:
+    """What nobody can read is held against what everybody can."""
+    needed = os.pathsep.join(map(str, [_SPARK / "*", *ensure_jars("connector")]))
+    command = ["javac", "--release", "17", "-g:none", "-d", str(tmp_path), "-cp", needed, *map(str, _SOURCES)]
+    subprocess.run(command, check=True, capture_output=True)
+
+    with zipfile.ZipFile(own_java.OWN_JAR) as jar:
+        shipped = {name: jar.read(name) for name in jar.namelist() if not name.endswith("/")}
+
+    made = {str(one.relative_to(tmp_path)): one.read_bytes() for one in tmp_path.rglob("*.class")}
+    assert shipped == made

@@ -436,12 +436,12 @@ class ClusterJob:
         asking.start()
         self._asking = asking
 
-    def _found_ends(self, ends: TopicEnds) -> None:
+    def _found_ends(self, ends: TopicEnds) -> int:
+        """Take what is told of where topics end; return how many groups are told of it."""
         if self._groups is not None:
             self._groups.take_ends(ends)
         teller = self._ends
-        if teller is not None:
-            teller.tell(ends)
+        return 0 if teller is None else teller.tell(ends)
 
     def _listing(self) -> tuple[float, Collection[str]] | None:
         asking = self._asking

@@ -11,7 +11,7 @@ again after it has moved.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol, TypeVar
 
 from coordinator_model.groups.offsets import has_come_to
@@ -136,6 +136,8 @@ class EndsTeller:
         self._since_ms = -1
         self._ends: dict[str, dict[int, tuple[int, int]]] = {}
         """Topic -> partition -> (end offset, round in which it was found)."""
+        self._noted: dict[str, int] = {}
+        """Topic -> last round that told its ends; after two rounds without them they are unknown."""
         self._grew: dict[str, int] = {}
         """Topic -> last round in which one of its ends changed."""
         self._told: dict[str, _GroupReport] = {}
@@ -143,21 +145,24 @@ class EndsTeller:
         """Group -> partition in which it was behind at the last look -> its commit there."""
         self._waits: dict[str, dict[TopicPartition, _Wait]] = {}
 
-    def tell(self, ends: TopicEnds) -> None:
-        """Write the ends that are news to a group.
+    def tell(self, ends: TopicEnds) -> int:
+        """Write the ends that are news to a group; return how many groups are told anything.
+
+        Args:
+            ends: of all topics, or of a half of them, the halves by turns.
 
         Raises:
             kafka.errors.KafkaError: the control topic did not acknowledge.
         """
         at_ms = max((at for known in ends.values() for _, at in known.values()), default=-1)
         if at_ms < 0:
-            return
+            return 0
         self._round += 1
         if self._asked_ms < 0 or at_ms - self._asked_ms > PAUSE_MS:
             self._since_ms = at_ms
         self._asked_ms = at_ms
         self._note(ends)
-        told = list(self._news(at_ms))
+        told = list(self._news(at_ms, ends.keys()))
         urgent = [one for one, is_new in told if is_new or self._later is None]
         futures = [
             self._producer.send(self._topic, value=encode_record(record), partition=0)
@@ -169,16 +174,18 @@ class EndsTeller:
             for record in self._records((one for one, is_new in told if not is_new), at_ms):
                 shards = {shard_of(one.group, self._shard_count) for one in record.groups}
                 self._later(self._topic, encode_record(record), shards)
+        return len(told)
 
     def _note(self, ends: TopicEnds) -> None:
         for topic, partitions in ends.items():
+            self._noted[topic] = self._round
             known = self._ends.setdefault(topic, {})
             for partition, (offset, _) in partitions.items():
                 if partition not in known or known[partition][0] != offset:
                     known[partition] = (offset, self._round)
                     self._grew[topic] = self._round
-        for topic in self._ends.keys() - ends.keys():
-            del self._ends[topic]
+        for topic in [one for one, noted in self._noted.items() if noted < self._round - 1]:
+            del self._ends[topic], self._noted[topic]
 
     def _records(self, reports: Iterable[GroupEnds], at_ms: int) -> Iterator[EndsRecord]:
         pack: list[GroupEnds] = []
@@ -201,16 +208,16 @@ class EndsTeller:
             transaction_ms=self._transaction_ms(),
         )
 
-    def _news(self, at_ms: int) -> Iterator[tuple[GroupEnds, bool]]:
+    def _news(self, at_ms: int, asked: Collection[str]) -> Iterator[tuple[GroupEnds, bool]]:
         """Yield the groups' reports, longest waiting first, and whether each is more than a repeat."""
-        looks = list(self._looks(at_ms))
+        looks = list(self._looks(at_ms, asked))
         stable = self._last_stable(looks)
         for look in looks:
             news = self._of_transactions(look, stable, at_ms)
             if look.ends or news:
                 yield GroupEnds(group=look.group, ends=look.ends, stable=news), look.is_new or bool(news)
 
-    def _looks(self, at_ms: int) -> Iterator[_Look]:
+    def _looks(self, at_ms: int, asked: Collection[str]) -> Iterator[_Look]:
         groups = self._readers.readers()
         for gone in self._told.keys() - groups.keys():
             del self._told[gone]
@@ -219,7 +226,7 @@ class EndsTeller:
         waiting = sorted(
             (self._told.get(group, _NOTHING).round, group)
             for group, topics in groups.items()
-            if self._is_due(group, topics, at_ms)
+            if self._is_due(group, topics, at_ms) and self._is_its_turn(topics, asked)
         )
         left = PARTITIONS_MAX
         for _, group in waiting:
@@ -234,6 +241,10 @@ class EndsTeller:
         if told.suspect or (told.behind and at_ms - told.at_ms >= STILL_BEHIND_MS):
             return True
         return any(self._grew.get(topic, -1) > told.round for topic in topics)
+
+    def _is_its_turn(self, topics: tuple[str, ...], asked: Collection[str]) -> bool:
+        """Say whether a group reads any topic that was asked for in this round, or whose ends are unknown."""
+        return any(topic in asked or topic not in self._ends for topic in topics)
 
     def _of_group(self, group: str, at_ms: int) -> _Look:
         """Return one group's report, and count it as delivered."""

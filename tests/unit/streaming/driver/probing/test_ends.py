@@ -104,6 +104,27 @@ def test_a_group_that_is_behind_is_told_all_at_first_and_then_what_changed() -> 
     assert stage.ask(t=(9, 6, 9)) == {}
 
 
+def test_halves_of_the_topics_by_turns_are_as_good_as_all_of_them() -> None:
+    """A group is told when its topic's turn comes; the other half's ends stay known, but not for ever."""
+    stage = Stage()
+    stage.commit("g", "t", 5)
+    stage.commit("h", "u", 5)
+    stage.commit("both", "t", 5)
+    stage.commit("both", "u", 5)
+    assert stage.ask(t=(9,), u=(9,)) == {
+        "g": {"t": {0: 9}},
+        "h": {"u": {0: 9}},
+        "both": {"t": {0: 9}, "u": {0: 9}},
+    }
+    assert stage.ask(t=(10,)) == {"g": {"t": {0: 10}}, "both": {"t": {0: 10}}}
+    stage.decoded.clear()
+    assert stage.ask(u=(9,)) == {}
+    assert "g" not in stage.decoded, "it is not its turn"
+    assert stage.ask(t=(10,)) == {}
+    assert stage.ask(t=(10,)) == {}, "u is gone: its ends are unknown"
+    assert stage.ask(u=(9,), t=(10,)) == {"h": {"u": {0: 9}}, "both": {"u": {0: 9}}}
+
+
 def test_a_group_at_the_end_is_told_nothing_until_it_falls_behind() -> None:
     """Most groups of a large cluster are idle."""
     stage = Stage()

@@ -26,7 +26,7 @@ from streaming.driver.evidence import EvidenceKeeper
 from streaming.driver.lease import Lease, Turn
 from streaming.driver.mark_keeper import ClaimStoppedError
 from streaming.driver.outlets import Counts, Outlets
-from streaming.driver.probing import ClusterView, EndsTeller, GroupProbe, TopicEnds
+from streaming.driver.probing import ENDS_EVERY_S, ClusterView, EndsTeller, GroupProbe, TopicEnds
 from streaming.driver.query_watch import (
     QueryWatch,
     StartAgainError,
@@ -94,8 +94,9 @@ class ClusterJob:
         self.progress = Progress(plan.cluster, reading=self._reading)
         self._corrections = Corrections(self.progress.notice, counts.corrected)
         self.progress.late_after_s = max(LATE_S, LATE_TRIGGERS * plan.trigger_ms / 1000)
-        topics = tuple if groups is None else groups.topics
-        self._probe = ClusterProbe(plan.kafka, self.progress, topics=topics, found=self._found_ends)
+        self._probe = ClusterProbe(
+            plan.kafka, self.progress, topics=self._topics_to_ask, found=self._found_ends
+        )
         self._groups = groups
         self._ends: EndsTeller | None = None
         self._stopping = threading.Event()
@@ -436,12 +437,22 @@ class ClusterJob:
         asking.start()
         self._asking = asking
 
-    def _found_ends(self, ends: TopicEnds) -> int:
-        """Take what is told of where topics end; return how many groups are told of it."""
+    def _topics_to_ask(self, whole: bool) -> Iterable[str]:
+        """Return the topics whose ends the next round needs; those of all groups if ``whole``."""
+        if self._groups is None:
+            return ()
+        teller = self._ends
+        return self._groups.topics() if teller is None else teller.topics(whole=whole)
+
+    def _found_ends(self, ends: TopicEnds) -> float:
+        """Take where topics end; return after how many seconds it is to be asked again."""
         if self._groups is not None:
             self._groups.take_ends(ends)
         teller = self._ends
-        return 0 if teller is None else teller.tell(ends)
+        if teller is None:
+            return ENDS_EVERY_S
+        teller.tell(ends)
+        return teller.every_s
 
     def _listing(self) -> tuple[float, Collection[str]] | None:
         asking = self._asking

@@ -2,12 +2,11 @@
 
 import threading
 import time
-import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from alerts.alert import some
-from streaming.driver.probing import TopicEnds
+from streaming.driver.probing import ENDS_EVERY_S, TopicEnds
 from streaming.health import WAITING, Progress
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import (
@@ -25,11 +24,6 @@ from streaming.kafka_clients import (
 
 REACH_EVERY_S = 3.0
 AWAITED_EVERY_S = 0.25
-ENDS_EVERY_S = 10.0
-HALVES_FROM = 1_000
-"""Once so many groups are told of ends, topics are asked for in two halves by turns.
-
-A batch in which all are told takes a fifth longer (10,000 groups, trigger 5 s: 4.1 s for 3.4)."""
 STABLE_PATIENCE_MS = 2_000
 
 ENDS_PATIENCE_MS = 5_000
@@ -43,40 +37,6 @@ class TopicAnswers(NamedTuple):
     """Topic with unknown ends -> why."""
 
 
-class Turns:
-    """Decides which topics are asked for their ends, and when: all of them, or one half after the other."""
-
-    def __init__(self) -> None:
-        self._told = [0, 0]
-        """How many groups were told of ends, by the half in which their topics are."""
-        self._half = 0
-        self._is_half = False
-
-    @property
-    def every_s(self) -> float:
-        """Seconds between two turns; each topic is asked for once in ``ENDS_EVERY_S``."""
-        return ENDS_EVERY_S / 2 if self._are_many else ENDS_EVERY_S
-
-    @property
-    def _are_many(self) -> bool:
-        return sum(self._told) >= HALVES_FROM
-
-    def next(self, topics: Collection[str], *, whole: bool) -> set[str]:
-        """Return the topics to ask for now: all of ``topics`` if ``whole``."""
-        self._is_half = self._are_many and not whole
-        if not self._is_half:
-            return set(topics)
-        self._half ^= 1
-        return {topic for topic in topics if zlib.crc32(topic.encode()) & 1 == self._half}
-
-    def told(self, count: int) -> None:
-        """So many groups were told of the ends of those topics."""
-        if self._is_half:
-            self._told[self._half] = count
-        else:
-            self._told = [count, 0]
-
-
 class ClusterProbe:
     """Asks whether one cluster answers, and for the ends of the topics to which groups commit."""
 
@@ -85,16 +45,16 @@ class ClusterProbe:
         address: KafkaAddress,
         progress: Progress,
         *,
-        topics: Callable[[], Iterable[str]],
-        found: Callable[[TopicEnds], int],
+        topics: Callable[[bool], Iterable[str]] = lambda _whole: (),
+        found: Callable[[TopicEnds], float] = lambda _ends: ENDS_EVERY_S,
     ) -> None:
         """Prepare.
 
         Args:
             address: of the cluster.
             progress: is told whether it answers, and whether ends are known.
-            topics: returns those that groups read.
-            found: takes ends; returns how many groups are told of them.
+            topics: begins a round: returns the topics to ask for; all that groups read, if it is given True.
+            found: takes their ends; returns after how many seconds the next round begins.
         """
         self._address = address
         self._progress = progress
@@ -102,9 +62,9 @@ class ClusterProbe:
         self._found = found
         self._admin: KafkaAdminClient | None = None
         self._ends_at = float("-inf")
-        self._turns = Turns()
+        self._every_s = ENDS_EVERY_S
         self._unknown: dict[str, str] = {}
-        """Topic -> why its ends are unknown."""
+        """Of the last round: topic -> why its ends are unknown."""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._ask_on, name=f"probe-{progress.cluster}", daemon=True)
 
@@ -156,24 +116,25 @@ class ClusterProbe:
         # Asked before the topics: their ends are complete only if all groups are known.
         is_whole = self._progress.has_caught_up
         is_awaited = is_whole and self._progress.end_offsets == WAITING
-        if is_awaited or time.monotonic() - self._ends_at >= self._turns.every_s:
+        if is_awaited or time.monotonic() - self._ends_at >= self._every_s:
             if not is_awaited:
                 self._progress.await_lull()
             self._ends_at = time.monotonic()
             try:
-                self._ask_for_ends(self._admin, whole=is_awaited)
+                unknown = self._ask_for_ends(self._admin, whole=is_awaited)
             except Exception as error:
                 self._progress.ends_refused(f"{type(error).__name__}: {error}", whole=is_whole)
             else:
-                self._note_unknown(self._unknown, whole=is_whole)
+                self._note_unknown(unknown, whole=is_whole)
 
-    def _ask_for_ends(self, admin: KafkaAdminClient, *, whole: bool) -> None:
-        topics = set(self._topics())
-        asked = self._turns.next(topics, whole=whole)
+    def _ask_for_ends(self, admin: KafkaAdminClient, *, whole: bool) -> dict[str, str]:
+        """Make a round; return topic -> why its ends are unknown, of this round and the one before."""
+        asked = set(self._topics(whole))
         told = end_offsets(admin, asked)
-        self._turns.told(self._found(told.ends))
-        left = topics - asked
-        self._unknown = {one: why for one, why in self._unknown.items() if one in left} | told.unknown
+        self._every_s = self._found(told.ends)
+        before = {topic: why for topic, why in self._unknown.items() if topic not in asked}
+        self._unknown = told.unknown
+        return before | told.unknown
 
     def _note_unknown(self, unknown: Mapping[str, str], *, whole: bool) -> None:
         if not unknown:

@@ -163,10 +163,7 @@ class NotifyProcess:
             for cluster in config.clusters
         }
         plans = [plan_of(config, cluster) for cluster in config.clusters]
-        self._probes = [
-            ClusterProbe(plan.kafka, self.jobs[plan.cluster], topics=tuple, found=lambda _ends: 0)
-            for plan in plans
-        ]
+        self._probes = [ClusterProbe(plan.kafka, self.jobs[plan.cluster]) for plan in plans]
         self._readers = [
             JobReader(address, config.output.control_topic, jobs) for address, jobs in self._by_output(plans)
         ]

@@ -3,9 +3,10 @@
 from streaming.driver.probing.asking import GroupProbe
 from streaming.driver.probing.brokers import NotAllowedError
 from streaming.driver.probing.cluster_view import ClusterView
-from streaming.driver.probing.ends import EndsTeller, TopicEnds
+from streaming.driver.probing.ends import ENDS_EVERY_S, EndsTeller, TopicEnds
 
 __all__ = [
+    "ENDS_EVERY_S",
     "ClusterView",
     "EndsTeller",
     "GroupProbe",

@@ -207,7 +207,7 @@ def test_the_probe_asks_for_the_ends_of_what_groups_read_and_the_store_keeps_the
     everybody: Everybody,
 ) -> None:
     """So lag is known of the groups that are."""
-    assert set(everybody.job._probe._topics()) == {"t"}
+    assert set(everybody.job._probe._topics(True)) == {"t"}
     everybody.job._found_ends({"t": {0: (11, NOW_MS)}})
     (_, group), *_ = everybody.store.groups()
 
@@ -247,4 +247,4 @@ def test_without_groups_nobody_is_asked(rows: "Rows") -> None:
     job = ClusterJob(lambda: cast("SparkSession", SimpleNamespace()), plan(), Outlets(apply=lambda *_: None))
     job._found_ends({"t": {0: (11, NOW_MS)}})
 
-    assert (list(job._probe._topics()), job._mirror, job.progress.reconciliation) == ([], None, "off")
+    assert (list(job._probe._topics(True)), job._mirror, job.progress.reconciliation) == ([], None, "off")

@@ -8,14 +8,7 @@ from kafka.errors import NodeNotReadyError, TopicAuthorizationFailedError, Unkno
 from kafka.protocol.consumer import IsolationLevel
 from kafka.structs import TopicPartition
 
-from streaming.driver.cluster_probe import (
-    ENDS_EVERY_S,
-    HALVES_FROM,
-    STABLE_PATIENCE_MS,
-    ClusterProbe,
-    Turns,
-    end_offsets,
-)
+from streaming.driver.cluster_probe import STABLE_PATIENCE_MS, ClusterProbe, end_offsets
 from streaming.health.query_progress import Progress
 from streaming.kafka_address import KafkaAddress
 
@@ -39,7 +32,7 @@ class Refusing:
 def test_end_offsets_are_asked_for_at_once_when_all_groups_are_known() -> None:
     """Not after ten seconds more; what Kafka says to it is in ``/ready``, once, until it says otherwise."""
     progress = Progress("c")
-    probe = ClusterProbe(KafkaAddress(("b:9092",)), progress, topics=lambda: ["orders"], found=lambda _: 0)
+    probe = ClusterProbe(KafkaAddress(("b:9092",)), progress, topics=lambda _: ["orders"])
     admin: Any = Refusing()
     probe._admin = admin
     probe.ask()
@@ -61,7 +54,7 @@ def test_end_offsets_are_asked_for_at_once_when_all_groups_are_known() -> None:
 def test_routine_questions_wait_for_a_lull(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answers are told to thousands of groups, which costs a core that a running batch needs."""
     progress = Progress("c")
-    probe = ClusterProbe(KafkaAddress(("b:9092",)), progress, topics=tuple, found=lambda _: 0)
+    probe = ClusterProbe(KafkaAddress(("b:9092",)), progress)
     admin: Any = Refusing()
     probe._admin = admin
     waits: list[float] = []
@@ -92,7 +85,7 @@ class Awaited:
 def test_a_start_does_not_wait_for_the_turn_of_the_probe() -> None:
     """The rest between two looks ends when all groups are known and only the ends of topics are missing."""
     progress = Progress("c")
-    probe = ClusterProbe(KafkaAddress(("b:9092",)), progress, topics=tuple, found=lambda _: 0)
+    probe = ClusterProbe(KafkaAddress(("b:9092",)), progress)
     stopped: Any = Awaited(progress)
     probe._stopped = stopped
 
@@ -126,7 +119,7 @@ class Admin:
 def test_last_stable_offsets_are_asked_for_as_a_reader_of_committed_records_would() -> None:
     """All in one question; nothing is asked for nothing, or before there is a connection."""
     places = [TopicPartition("t", 3), TopicPartition("u", 0)]
-    probe = ClusterProbe(KafkaAddress(("b:9092",)), Progress("c"), topics=list, found=lambda _: 0)
+    probe = ClusterProbe(KafkaAddress(("b:9092",)), Progress("c"))
     assert probe.last_stable(places) == {}
     admin: Any = Admin()
     probe._admin = admin
@@ -173,53 +166,19 @@ def test_a_leader_that_is_gone_hides_no_other_topics_lag() -> None:
         "secret": "TopicAuthorizationFailedError",
     }
     progress = Progress("c")
-    probe = ClusterProbe(KafkaAddress(("b:9092",)), progress, topics=list, found=lambda _: 0)
+    probe = ClusterProbe(KafkaAddress(("b:9092",)), progress)
     probe._note_unknown(told.unknown, whole=True)
     assert "failed: of half, headless, secret: " in progress.end_offsets
 
 
-def test_topics_take_turns_in_halves_once_many_groups_are_told() -> None:
-    """Each topic is asked for as often as before, and half of the groups are told at a time."""
-    topics = {f"t{n}" for n in range(20)}
-    turns = Turns()
-    assert turns.next(topics, whole=False) == topics
-    turns.told(HALVES_FROM)
-    assert turns.every_s == ENDS_EVERY_S / 2
-
-    halves = []
-    for count in (HALVES_FROM, 10, HALVES_FROM):
-        halves.append(turns.next(topics, whole=False))
-        turns.told(count)
-    assert halves[0] == halves[2]
-    assert (halves[0] | halves[1], halves[0] & halves[1]) == (topics, set())
-    assert 0 < len(halves[0]) < len(topics)
-    assert turns.next(topics, whole=True) == topics, "a start waits for all"
-
-
-def test_few_groups_are_told_all_at_once_again() -> None:
-    """What both halves told last counts together."""
-    turns = Turns()
-    turns.next({"t"}, whole=False)
-    turns.told(HALVES_FROM)
-    for count in (HALVES_FROM // 2, HALVES_FROM // 2 - 1):
-        assert turns.every_s == ENDS_EVERY_S / 2
-        turns.next({"t"}, whole=False)
-        turns.told(count)
-    assert turns.every_s == ENDS_EVERY_S
-    assert turns.next({"t"}, whole=False) == {"t"}
-
-
-def test_what_is_unknown_of_one_half_stays_said_in_the_turn_of_the_other() -> None:
-    """Until its own turn says otherwise, or nobody reads the topic any more."""
-    topics = ["well", "half", "headless", "secret"]
+def test_what_is_unknown_of_one_half_stays_said_in_the_round_of_the_other() -> None:
+    """A round that does not ask for a topic says nothing of it; the probe rests as long as it is told."""
     progress = Progress("c")
+    rounds = iter([["half", "well"], ["headless"], ["half"], ["well"], ["well"]])
     probe = ClusterProbe(
-        KafkaAddress(("b:9092",)), progress, topics=lambda: topics, found=lambda _: HALVES_FROM
+        KafkaAddress(("b:9092",)), progress, topics=lambda _whole: next(rounds), found=lambda _ends: 5.0
     )
     admin: Any = Leaders()
-    for whole in (True, False, False):
-        probe._ask_for_ends(admin, whole=whole)
-        assert sorted(probe._unknown) == ["half", "headless", "secret"]
-    topics.remove("secret")
-    probe._ask_for_ends(admin, whole=False)
-    assert sorted(probe._unknown) == ["half", "headless"]
+    said = [sorted(probe._ask_for_ends(admin, whole=False)) for _ in range(5)]
+    assert said == [["half"], ["half", "headless"], ["half", "headless"], ["half"], []]
+    assert probe._every_s == 5.0

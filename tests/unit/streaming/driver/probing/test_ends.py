@@ -8,9 +8,10 @@ import pytest
 from kafka.errors import KafkaError
 from kafka.structs import TopicPartition
 
+from coordinator_model.kafka import shard_of
 from streaming.control.records import ControlRecord, EndsRecord
 from streaming.driver.probing import ends as module
-from streaming.driver.probing.ends import EndsTeller
+from streaming.driver.probing.ends import ENDS_EVERY_S, EndsTeller
 
 _DECODER = msgspec.json.Decoder(ControlRecord)
 
@@ -25,7 +26,7 @@ class Acknowledged:
 class Stage:
     """A control topic, a mirror, and brokers that are asked every ten seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, shard_count: int = 1) -> None:
         self.committed: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
         self.records: list[EndsRecord] = []
         self.decoded: list[str] = []
@@ -44,6 +45,7 @@ class Stage:
             readers=self,
             stable=self.last_stable,
             transaction_ms=lambda: 7,
+            shard_count=shard_count,
         )
 
     def last_stable(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -104,25 +106,62 @@ def test_a_group_that_is_behind_is_told_all_at_first_and_then_what_changed() -> 
     assert stage.ask(t=(9, 6, 9)) == {}
 
 
-def test_halves_of_the_topics_by_turns_are_as_good_as_all_of_them() -> None:
-    """A group is told when its topic's turn comes; the other half's ends stay known, but not for ever."""
-    stage = Stage()
-    stage.commit("g", "t", 5)
-    stage.commit("h", "u", 5)
-    stage.commit("both", "t", 5)
-    stage.commit("both", "u", 5)
-    assert stage.ask(t=(9,), u=(9,)) == {
-        "g": {"t": {0: 9}},
-        "h": {"u": {0: 9}},
-        "both": {"t": {0: 9}, "u": {0: 9}},
-    }
-    assert stage.ask(t=(10,)) == {"g": {"t": {0: 10}}, "both": {"t": {0: 10}}}
-    stage.decoded.clear()
-    assert stage.ask(u=(9,)) == {}
-    assert "g" not in stage.decoded, "it is not its turn"
-    assert stage.ask(t=(10,)) == {}
-    assert stage.ask(t=(10,)) == {}, "u is gone: its ends are unknown"
-    assert stage.ask(u=(9,), t=(10,)) == {"h": {"u": {0: 9}}, "both": {"u": {0: 9}}}
+def _halves(monkeypatch: pytest.MonkeyPatch) -> tuple[Stage, str, str]:
+    """A stage on which one group is many, and a group of each half."""
+    monkeypatch.setattr(module, "HALVES_FROM", 1)
+    stage = Stage(shard_count=2)
+    odd = next(name for name in "abcdefgh" if shard_of(name, 2) == 1)
+    even = next(name for name in "abcdefgh" if shard_of(name, 2) == 0)
+    return stage, odd, even
+
+
+def test_many_groups_are_told_in_two_halves_by_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each as often as before, of all its topics, and only those of the half are asked for."""
+    stage, odd, even = _halves(monkeypatch)
+    stage.commit(odd, "t", 5)
+    stage.commit(odd, "both", 5)
+    stage.commit(even, "u", 5)
+    stage.commit(even, "both", 5)
+    assert stage.teller.every_s == ENDS_EVERY_S
+    assert stage.teller.topics(whole=False) == {"t", "u", "both"}
+    assert sorted(stage.ask(t=(9,), u=(9,), both=(9,))) == sorted([odd, even])
+
+    assert stage.teller.every_s == ENDS_EVERY_S / 2
+    assert stage.teller.topics(whole=False) == {"t", "both"}
+    assert stage.ask(t=(10,), both=(10,)) == {odd: {"t": {0: 10}, "both": {0: 10}}}
+    assert stage.teller.topics(whole=False) == {"u", "both"}
+    assert stage.ask(u=(9,), both=(11,)) == {even: {"both": {0: 11}}}
+    assert stage.teller.topics(whole=False) == {"t", "both"}
+    assert stage.ask(t=(10,), both=(11,)) == {odd: {"both": {0: 11}}}
+    assert stage.teller.topics(whole=True) == {"t", "u", "both"}, "a start waits for all"
+
+
+def test_no_group_is_told_ends_of_the_round_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A leader that is gone leaves its topic out; the end of five seconds ago may lie before the commits."""
+    stage, odd, even = _halves(monkeypatch)
+    stage.commit(odd, "t", 5)
+    stage.commit(odd, "both", 5)
+    stage.commit(even, "both", 5)
+    stage.teller.topics(whole=False)
+    stage.ask(t=(9,), both=(9,))
+    for ends in ({"t": (9,), "both": (9,)}, {"both": (12,)}):
+        stage.teller.topics(whole=False)
+        stage.ask(**ends)
+    stage.teller.topics(whole=False)
+    assert stage.ask(t=(10,)) == {odd: {"t": {0: 10}}}
+
+
+def test_few_groups_are_told_all_at_once_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once neither half has told anybody anything."""
+    stage, odd, even = _halves(monkeypatch)
+    stage.commit(odd, "t", 5)
+    stage.commit(even, "t", 5)
+    for every_s in (ENDS_EVERY_S / 2, ENDS_EVERY_S / 2, ENDS_EVERY_S):
+        assert stage.teller.topics(whole=False) == {"t"}
+        stage.ask(t=(9,))
+        assert stage.teller.every_s == every_s
+    assert stage.teller.topics(whole=False) == {"t"}
+    assert sorted(stage.ask(t=(10,))) == sorted([odd, even])
 
 
 def test_a_group_at_the_end_is_told_nothing_until_it_falls_behind() -> None:

@@ -285,15 +285,21 @@ def _check_connector(session: SparkSession) -> None:
     Raises:
         JarError: it has not.
     """
-    java = session.sparkContext._jvm.java
-    try:
-        loader = java.lang.Thread.currentThread().getContextClassLoader()
-        java.lang.Class.forName(_PROVIDER, False, loader)
-    except Py4JError as error:
+    if not has_class(session, _PROVIDER):
         raise JarError(
             "Spark's driver has no Kafka connector. Under spark-submit give --jars with the files that "
             "'groupwatch jars' names; otherwise see whether spark-env.sh sets SPARK_DIST_CLASSPATH anew"
-        ) from error
+        )
+
+
+def has_class(session: SparkSession, name: str) -> bool:
+    """Say whether the driver's JVM can load a class."""
+    java = session.sparkContext._jvm.java
+    try:
+        java.lang.Class.forName(name, False, java.lang.Thread.currentThread().getContextClassLoader())
+    except Py4JError:
+        return False
+    return True
 
 
 def _is_on_disk(checkpoint: str) -> bool:

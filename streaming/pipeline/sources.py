@@ -9,7 +9,6 @@ import json
 import logging
 from collections.abc import Mapping
 
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -19,6 +18,7 @@ from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import GROUP_PREFIX, spark_options
 from streaming.pipeline.beginning import Beginning
 from streaming.pipeline.executors import cores_for_tasks
+from streaming.pipeline.session import has_class
 from streaming.workers import CONTROL, EVENTS, OFFSETS
 
 EARLIEST = -2
@@ -93,13 +93,8 @@ def read_sources(
 
 def kafka_format(spark: SparkSession) -> str:
     """Return the format by which Spark reads Kafka: ours where its JVM has our class, else Spark's own."""
-    java = spark.sparkContext._jvm.java
-    try:
-        loader = java.lang.Thread.currentThread().getContextClassLoader()
-        java.lang.Class.forName(EVEN_KAFKA, False, loader)
-    except Py4JError:
-        return "kafka"  # others started that JVM, or the connector is the user's
-    return EVEN_KAFKA
+    # Where others started that JVM, or the connector is the user's, it cannot be loaded.
+    return EVEN_KAFKA if has_class(spark, EVEN_KAFKA) else "kafka"
 
 
 def _source(

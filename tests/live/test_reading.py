@@ -95,18 +95,19 @@ def test_tasks_read_equal_shares_of_each_topic(
     spark: SparkSession, kafka: EmbeddedKafka, tmp_path: Path
 ) -> None:
     """Spark's own order gives the partitions of one topic to one task, so that the other one waits for it."""
-    counts = {"shares-lines": 4, "shares-commits": 30}
+    # No cut between neighbours halves the lines.
+    sizes = {"shares-lines": [400, 300, 200, 100], "shares-commits": [100] * 30}
     sending = producer(kafka.address)
-    for topic, partitions in counts.items():
-        kafka.create_topic(topic, partitions=partitions)
-        for number in range(partitions):
-            for _ in range(100):
+    for topic, records in sizes.items():
+        kafka.create_topic(topic, partitions=len(records))
+        for number, count in enumerate(records):
+            for _ in range(count):
                 sending.send(topic, partition=number, value=b"x")
     sending.flush()
     rows = (
         spark.readStream.format(kafka_format(spark))
         .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
-        .option("assign", json.dumps({topic: list(range(many)) for topic, many in counts.items()}))
+        .option("assign", json.dumps({topic: list(range(len(one))) for topic, one in sizes.items()}))
         .option("startingOffsets", "earliest")
         .option(EVEN_TASKS, "2")
         .load()
@@ -114,16 +115,16 @@ def test_tasks_read_equal_shares_of_each_topic(
     )
     shares: list[dict[str, int]] = []
 
-    def count(frame: DataFrame, _: int) -> None:
+    def share(frame: DataFrame, _: int) -> None:
         for task in (0, 1):
             mine = frame.where(f.spark_partition_id() == task).groupBy("topic").count().collect()
             shares.append({one["topic"]: one["count"] for one in mine})
 
     query = (
-        rows.writeStream.foreachBatch(count)
+        rows.writeStream.foreachBatch(share)
         .option("checkpointLocation", str(tmp_path))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination(300)
-    assert shares == [{"shares-lines": 200, "shares-commits": 1_500}] * 2
+    assert shares == [{"shares-lines": 500, "shares-commits": 1_500}] * 2

@@ -78,8 +78,15 @@ class Verdicts:
         )
 
     def account(self, live: Live, step: Step, seen: Seen | None, at_ms: int, *, backlog: bool) -> None:
-        """Store the results of a step and ask the rules; in the backlog nothing is emitted."""
-        if backlog or self.header.live_since_ms < 0:
+        """Store the results of a step and ask the rules; in the backlog nothing is emitted.
+
+        What still comes of the backlog when the shard is live is no news, but the rules look at the group as
+        it is now: nothing else would call them until there is news.
+        """
+        if self.header.live_since_ms < 0:
+            return
+        if backlog:
+            self.ask_judge(live, Step(met=True), at_ms)
             return
         group = live.group.group
         for transition in step.transitions:

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alerts.rules import RuleJudge
 from coordinator_model.shard.timeline import Timeline
 from tests.properties.calm_worlds import make_calm_world
 from tests.properties.cut_worlds import read
+from tests.properties.examples import examples
 
 SEEDS = st.integers(0, 2**32)
 
@@ -20,7 +21,7 @@ def never_calmly(_: Timeline, __: object, singles: list[Any], runs: list[Any], _
     return singles, runs
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(150)
 @given(world=SEEDS, steps=st.integers(5, 120), cut=SEEDS, batches=st.integers(1, 12))
 def test_a_calm_group_tells_the_same(*, world: int, steps: int, cut: int, batches: int) -> None:
     """Its commits, end offsets and heartbeats, taken apart, say what they say in their order."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alerts.rules import RuleJudge
@@ -14,6 +14,7 @@ from coordinator_model.shard.judging import Judge
 from coordinator_model.shard.timeline import Timeline
 from tests.properties.calm_worlds import make_calm_world
 from tests.properties.cut_worlds import Recorder, make_world, read
+from tests.properties.examples import examples
 from tests.properties.heard_together import put_together
 
 SEEDS = st.integers(0, 2**32)
@@ -21,7 +22,7 @@ SEEDS = st.integers(0, 2**32)
 
 @pytest.mark.parametrize("judge_type", [pytest.param(Recorder, id="all-that-rules-see"), RuleJudge])
 @pytest.mark.parametrize("make", [make_world, make_calm_world])
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(100)
 @given(world=SEEDS, steps=st.integers(5, 120), one=SEEDS, other=SEEDS, batches=st.integers(1, 40))
 def test_members_together_tell_the_same(
     judge_type: type[Judge], make: Any, *, world: int, steps: int, one: int, other: int, batches: int

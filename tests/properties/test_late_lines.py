@@ -8,7 +8,7 @@ is held against that of the same life undisturbed.
 import random
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from alerts.rules import RuleJudge
@@ -26,17 +26,13 @@ from tests.properties.delivered import (
     thinned,
     with_moves,
 )
+from tests.properties.examples import examples
 from tests.properties.simulated_clients import GROUP, Life, live
 
 MODES = {"full": {LOG, TOPIC, REQUESTS}, "quiet": {LOG, TOPIC}, "requests": {TOPIC, REQUESTS}}
 LATE_MS = (30, 400, 2_000, 7_000, 30_000, 300_000, 3_600_000)
 SEEDS = st.integers(0, 2**32)
 EVENTS = st.integers(3, 25)
-
-
-def examples(count: int) -> settings:
-    """Return settings for so many lives in the ordinary profile, and for more in a larger one."""
-    return settings(max_examples=count * settings().max_examples // 100, deadline=None)
 
 
 def told_of(life: Life, mode: str) -> Delivered:

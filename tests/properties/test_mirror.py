@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.groups import table as classic
@@ -21,6 +21,7 @@ from coordinator_model.observations.base import Source
 from coordinator_model.observations.seen import Seen
 from coordinator_model.shard import snapshot
 from coordinator_model.state.group import Group, Step, Transition
+from tests.properties.examples import examples
 from tests.properties.simulated import Truth
 from tests.properties.simulated_clients import GROUP, Life, live
 
@@ -38,11 +39,6 @@ STEPS_MAX = 64
 
 SEEDS = st.integers(0, 2**32)
 EVENTS = st.integers(1, 30)
-
-
-def examples(count: int) -> settings:
-    """Return settings for so many lives in the ordinary profile, and for more in a larger one."""
-    return settings(max_examples=count * settings().max_examples // 100)
 
 
 @dataclass

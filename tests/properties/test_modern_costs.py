@@ -1,14 +1,15 @@
 """What a rebalance of a consumer group cost, counted again the slow way from picture to picture."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UnsetType
 
 from tests.live.support.modern import recounted
+from tests.properties.examples import examples
 from tests.properties.handing_over import play
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(seed=st.integers(0, 2**32), steps=st.integers(20, 150))
 def test_every_cost_is_what_the_pictures_show(seed: int, steps: int) -> None:
     """Time without an owner and moves: no rebalance is missing, and none is cheaper than it can be."""

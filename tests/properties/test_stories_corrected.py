@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_model.state.group import Transition
@@ -19,16 +19,12 @@ from tests.properties.delivered import (
     thinned,
     with_moves,
 )
+from tests.properties.examples import examples
 from tests.properties.simulated_clients import GROUP, live
 
 MODES = {"full": {LOG, TOPIC, REQUESTS}, "quiet": {LOG, TOPIC}, "requests": {TOPIC, REQUESTS}}
 LATE_MS = (30, 400, 2_000, 7_000, 30_000, 300_000)
 SEEDS = st.integers(0, 2**32)
-
-
-def examples(count: int) -> settings:
-    """Return settings for so many lives in the ordinary profile, and for more in a larger one."""
-    return settings(max_examples=count * settings().max_examples // 100, deadline=None)
 
 
 def disturbed(mode: str, seed: int, events: int) -> Outcome:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from alerts.rules import RuleJudge
@@ -18,6 +18,7 @@ from coordinator_model.observations.seen import Seen
 from coordinator_model.observations.shifting import shifted
 from coordinator_model.ordering.zones import PATIENCE_MS
 from coordinator_model.shard.shard import Shard
+from tests.properties.examples import examples
 from tests.properties.simulated_clients import live
 
 BASE_MS = 1_795_000_000_000
@@ -26,11 +27,6 @@ HOUR_MS, MINUTE_MS = 3_600_000, 60_000
 SHIPPED_MS = 3
 SEEDS = st.integers(0, 2**32)
 EVENTS = st.integers(1, 30)
-
-
-def examples(count: int) -> settings:
-    """Return settings for so many lives in the ordinary profile, and for more in a larger one."""
-    return settings(max_examples=count * settings().max_examples // 100, deadline=None)
 
 
 class Topics:

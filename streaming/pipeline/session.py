@@ -56,8 +56,8 @@ DEFAULTS: Mapping[str, str] = {
     "spark.buffer.size": "1048576",
     # More than the partitions that one executor reads; otherwise each batch closes and opens consumers.
     "spark.kafka.consumer.cache.capacity": "512",
-    # The last fetch, up to 20,000 records per partition, would stay in the heap for five minutes after a
-    # backlog, and the garbage collector would mark it again and again.
+    # The last poll of each partition would stay in the heap for five minutes after a backlog, and the garbage
+    # collector would mark it again and again.
     "spark.kafka.consumer.fetchedData.cache.timeout": "30s",
     "spark.kafka.consumer.fetchedData.cache.evictorThreadRunInterval": "10s",
     # Spark's newer Kafka reader writes the code of two projections for each partition that a batch reads, and

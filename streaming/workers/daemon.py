@@ -13,6 +13,7 @@ from pyspark import (
 )
 
 from streaming.workers import state_stream
+from streaming.workers.collector import RareCollector
 
 
 def main() -> None:
@@ -21,6 +22,7 @@ def main() -> None:
     # The collector of a worker would write into every object, and so copy the memory that all share.
     gc.collect()
     gc.freeze()
+    daemon.gc = RareCollector()
     daemon.manager()
 
 

@@ -86,7 +86,8 @@ class Verdicts:
         if self.header.live_since_ms < 0:
             return
         if backlog:
-            self.ask_judge(live, Step(met=True), at_ms)
+            is_news = step.transitions or step.arrivals or step.departures or step.notes
+            self.ask_judge(live, Step(met=bool(is_news)), at_ms)
             return
         group = live.group.group
         for transition in step.transitions:

@@ -16,6 +16,7 @@ from coordinator_model.shard.snapshot import SnapshotError
 from streaming.workers.decode_stage import CONTROL, EVENTS, OFFSETS
 from streaming.workers.shard_state import STATE_VERSION, ShardStage
 from streaming.workers.zstd import ZSTD
+from tests.properties.examples import examples
 from tests.unit.streaming.hostile import (
     GROUP,
     NOW_MS,
@@ -71,10 +72,8 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> None:
 
 ORDINARY = lived().told("transition", GROUP)
 CAREFUL = settings(
-    # Each example is a whole life of a job.
-    max_examples=max(1, settings().max_examples // 2),
+    examples(50),  # each example is a whole life of a job
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-    deadline=None,
 )
 
 

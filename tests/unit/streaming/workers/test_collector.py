@@ -1,14 +1,10 @@
 """Python's cyclic collector is kept from the workers' work."""
 
 import gc
-import inspect
-import subprocess
-import sys
 import weakref
 from collections.abc import Iterator
 
 import pytest
-from pyspark import daemon
 
 from streaming.workers.collector import RareCollector, collector_paused
 
@@ -34,24 +30,6 @@ def test_it_collects_after_many_tasks_and_not_before(ring: weakref.ref[_Ring]) -
     assert ring() is not None
     assert collector.collect() > 0
     assert ring() is None
-
-
-def test_it_stands_where_sparks_daemon_takes_it() -> None:
-    """Another Spark may collect in another way, and then ours would be in nobody's way."""
-    assert inspect.getsource(daemon).count("gc.") == inspect.getsource(daemon).count("gc.collect()") == 1
-    said = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from streaming.workers import daemon as ours;"
-            "ours.daemon.manager = lambda: print(type(ours.daemon.gc).__name__);"
-            "ours.main()",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert said.stdout.strip() == "RareCollector"
 
 
 @pytest.mark.parametrize("was_enabled", [True, False])

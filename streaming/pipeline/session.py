@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from streaming.jars import (
     EVEN_KAFKA,
     LOCAL_FILES,
+    PLAIN_BYTES,
     JarError,
     brings_connector,
     ensure_jars,
@@ -213,6 +214,7 @@ def start_session(
     session.sparkContext.setLogLevel(chosen["spark.log.level"])
     _quieten(session)
     _check_connector(session)
+    _carry_bytes_plainly(session)
     if _STATE_TASKS not in chosen:
         count = executors.state_tasks(executors.cores_for_tasks(session), remote=True)
         session.conf.set(_STATE_TASKS, str(count))
@@ -290,6 +292,16 @@ def _check_connector(session: SparkSession) -> None:
             "Spark's driver has no Kafka connector. Under spark-submit give --jars with the files that "
             "'groupwatch jars' names; otherwise see whether spark-env.sh sets SPARK_DIST_CLASSPATH anew"
         )
+
+
+def _carry_bytes_plainly(session: SparkSession) -> None:
+    """Let this JVM hand bytes to Python as they are; executors on other machines go Spark's own way."""
+    if not has_class(session, PLAIN_BYTES):
+        return
+    try:
+        session.sparkContext._jvm.groupwatch.PlainBytes.register()
+    except Py4JError as error:  # another Spark, whose classes differ
+        _log.warning("bytes go to Python as Spark itself carries them: %s", error)
 
 
 def has_class(session: SparkSession, name: str) -> bool:

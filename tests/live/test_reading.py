@@ -38,6 +38,13 @@ def committed(kafka: EmbeddedKafka) -> EmbeddedKafka:
     return kafka
 
 
+def test_a_session_carries_bytes_as_they_are(spark: SparkSession) -> None:
+    """A state task's JVM hands each shard's saved bytes to Python."""
+    jvm, data = spark.sparkContext._jvm, bytes(range(128, 256)) * 100
+    wrapped = getattr(jvm.org.apache.spark.sql.execution.python, "EvaluatePython$BytesWrapper")(data)
+    assert data in jvm.net.razorvine.pickle.Pickler().dumps(wrapped)
+
+
 def _rows(spark: SparkSession, kafka: EmbeddedKafka, how: dict[str, str], folder: Path) -> int:
     """Count what a stream over ``__consumer_offsets`` reads until it has caught up."""
     rows = (

@@ -1,6 +1,7 @@
-"""The only Java of ours: local files without a process for each, Kafka's partitions in even parts."""
+"""The only Java of ours: files without a process for each, partitions in even parts, bytes as they are."""
 
 import os
+import pickle
 import shutil
 import subprocess
 import zipfile
@@ -105,6 +106,20 @@ def test_fewer_partitions_than_tasks_are_all_told(java: Any) -> None:
     """And none at all are none."""
     assert sorted(map(len, _dealt(java, {"control": [1], "events": [7]}, 8))) == [0] * 6 + [1] * 2
     assert _dealt(java, {}, 2) == [[], []]
+
+
+def test_bytes_reach_python_as_they_are(java: Any) -> None:
+    """Spark writes each byte above 127 as two, and Python makes them bytes again by three copies."""
+    data = bytes(range(256)) * 300
+    spark = java.org.apache.spark.sql.execution.python
+    wrapped = getattr(spark, "EvaluatePython$BytesWrapper")(data)
+
+    java.groupwatch.PlainBytes.register()
+    spark.EvaluatePython.registerPicklers()  # as each of its rows does
+    pickled = java.net.razorvine.pickle.Pickler().dumps(wrapped)
+
+    assert pickle.loads(pickled) == data
+    assert data in pickled
 
 
 @pytest.mark.skipif(shutil.which("javac") is None, reason="needs a JDK")

@@ -25,8 +25,8 @@ _ENVIRONMENT: Mapping[str, str] = {
     "SPARK_DRIVER_MEMORY": "2g",
     # glibc gives many threads many arenas, each of which keeps what RocksDB and the network once needed.
     "MALLOC_ARENA_MAX": "2",
-    # Each batch needs the same blocks of megabytes again, which glibc gives back to the kernel, and the kernel
-    # clears: with 10,000 busy groups 300,000 page faults a minute, a twentieth of our CPU.
+    # Each batch needs the same megabytes again, which glibc gives back to the kernel, and the kernel clears:
+    # with 10,000 busy groups 440,000 page faults a minute, and a twentieth of our CPU.
     "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),
     "MALLOC_TRIM_THRESHOLD_": str(128 * 2**20),
     # The JVM that only puts together the command line ends before better code would pay.

@@ -6,8 +6,8 @@ where its native library is missing, as it is with pyspark: eight times a batch.
 ``EvenKafka.java``: Spark's Kafka source tells the partitions of a batch by their hash, and ``coalesce`` cuts
 that row into parts of equally many: of two tasks one got all lines, and took 2.8 s beside the other's 1.0.
 
-``PlainBytes.java``: Spark pickles a saved row's bytes for Python as text of one character each, and that was a
-sixth of the JVM's CPU with 10,000 busy groups, whose shards are 5 MB.
+``PlainBytes.java``: Spark pickles a saved row's bytes for Python as text of one character each, and that was
+a sixth of the JVM's CPU with 10,000 busy groups, whose shards are 5 MB.
 """
 
 from pathlib import Path

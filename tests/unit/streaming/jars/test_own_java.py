@@ -118,7 +118,7 @@ def test_bytes_reach_python_as_they_are(java: Any) -> None:
     spark.EvaluatePython.registerPicklers()  # as each of its rows does
     pickled = java.net.razorvine.pickle.Pickler().dumps(wrapped)
 
-    assert pickle.loads(pickled) == data
+    assert pickle.loads(pickled) == data  # noqa: S301 - of the JVM above
     assert data in pickled
 
 

@@ -34,8 +34,7 @@ function App() {
     connection.current = connect(
       (state, sinceMs) => setLink({ state, sinceMs }),
       (kind, content) => {
-        // The first answers are there already; "again" follows a lost connection.
-        if (kind !== "hello") setNews((/** @type {any} */ before) => ({ kind, content, count: before.count + 1 }));
+        setNews((/** @type {any} */ before) => ({ kind, content, count: before.count + 1 }));
         if (kind !== "groups") ready.again();
       },
     );

@@ -5,7 +5,7 @@ import re
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, ViewportSize, expect
+from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
 from tests.live.browser.conftest import Seen
 from tests.live.browser.incidents import hostile, storm
@@ -177,6 +177,26 @@ def test_a_storm_appears_while_somebody_watches(tab: Seen) -> None:
         storm(world)
         expect(tab.page.locator(".alert")).to_contain_text("payments-3", timeout=8_000)
         expect(tab.page.locator("tbody tr").first).to_contain_text("PreparingRebalance")
+    finally:
+        world.stop()
+
+
+def test_what_fires_before_the_page_listens_is_shown(tab: Seen) -> None:
+    """Its first answers are older, and no event will tell."""
+    world = World({"prod-eu": True})
+    world.group("payments")
+    world.start()
+
+    def hold(_: Route) -> None:
+        """Leave the question for events until nothing holds it any more."""
+
+    try:
+        tab.page.route("**/api/v1/events", hold)
+        tab.page.goto(world.url)
+        expect(tab.page.get_by_role("heading", level=1)).to_contain_text("Nothing fires")
+        storm(world)
+        tab.page.unroute("**/api/v1/events")
+        expect(tab.page.locator(".alert")).to_contain_text("payments-3", timeout=8_000)
     finally:
         world.stop()
 

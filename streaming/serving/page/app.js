@@ -33,7 +33,9 @@ function App() {
   useEffect(() => {
     connection.current = connect(
       (state, sinceMs) => setLink({ state, sinceMs }),
-      (kind, content) => {
+      (event, content) => {
+        // No event tells of what began to fire between the first answers and "hello".
+        const kind = event === "hello" ? "alerts" : event;
         setNews((/** @type {any} */ before) => ({ kind, content, count: before.count + 1 }));
         if (kind !== "groups") ready.again();
       },

@@ -64,8 +64,7 @@ const firing = (alerts) => [...new Set((alerts?.alerts ?? []).map((/** @type {an
 /** The answers that an event makes old. @param {string} kind @param {any} answers */
 function wanted(kind, { groups, alerts, clusters, sources }) {
   if (kind === "groups") return [groups];
-  // No event tells of what came between the first answers and "hello".
-  if (kind === "alerts" || kind === "hello") return [alerts, groups];
+  if (kind === "alerts") return [alerts, groups];
   // Events tell of states, not of lag.
   if (kind === "beat") return [groups, sources];
   return [groups, alerts, clusters, sources];

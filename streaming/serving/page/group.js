@@ -41,11 +41,6 @@ export function Group({ cluster, group, ...shared }) {
   useEffect(() => {
     const { kind, content, count } = shared.news;
     if (count === 0) return;
-    if (kind === "hello") {
-      // No event tells of what came between the first answers and this one; of the group itself each beat asks.
-      alerts.again();
-      return;
-    }
     const isOurs = kind !== "groups" || content.truncated || (content.cluster === cluster && (content.changed ?? [group]).includes(group));
     if (kind === "alerts" || kind === "again" || kind === "poll") alerts.again();
     if (kind !== "alerts" && isOurs) detail.again();

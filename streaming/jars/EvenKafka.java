@@ -1,7 +1,11 @@
 package groupwatch;
 
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.io.UncheckedIOException;
 import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -28,6 +32,8 @@ public final class EvenKafka extends KafkaSourceProvider {
 
     /** The option that names how many tasks share the partitions. */
     private static final String TASKS = "groupwatch.tasks";
+    /** The option that has records packed, and gives the number of each topic: "one=0,another=1". */
+    private static final String FEEDS = "groupwatch.feeds";
 
     @Override
     public Source createSource(
@@ -37,12 +43,25 @@ public final class EvenKafka extends KafkaSourceProvider {
             String name,
             scala.collection.immutable.Map<String, String> options) {
         Source source = super.createSource(context, metadata, schema, name, options);
+        int tasks = Integer.parseInt(options.apply(TASKS));
         try {
-            spread((KafkaSource) source, Integer.parseInt(options.apply(TASKS)));
+            spread((KafkaSource) source, tasks);
         } catch (ReflectiveOperationException | RuntimeException error) {
             log().warn("the partitions of a batch keep Spark's own order", error);
         }
-        return source;
+        Map<String, Integer> feeds = feeds(options);
+        return feeds.isEmpty() ? source : new PackedSource(context, (KafkaSource) source, tasks, feeds);
+    }
+
+    private static Map<String, Integer> feeds(scala.collection.immutable.Map<String, String> options) {
+        Map<String, Integer> feeds = new HashMap<>();
+        for (String one : options.getOrElse(FEEDS, () -> "").split(",")) {
+            if (!one.isEmpty()) {
+                String[] pair = one.split("=");
+                feeds.put(pair[0], Integer.valueOf(pair[1]));
+            }
+        }
+        return feeds;
     }
 
     private static void spread(KafkaSource source, int tasks) throws ReflectiveOperationException {
@@ -51,15 +70,22 @@ public final class EvenKafka extends KafkaSourceProvider {
         Object reader = field.get(source);
         Class<?>[] kind = {KafkaOffsetReader.class};
         Object spreading = Proxy.newProxyInstance(kind[0].getClassLoader(), kind, (proxy, method, given) -> {
-            Object told;
-            try {
-                told = method.invoke(reader, given);
-            } catch (InvocationTargetException error) {
-                throw error.getCause();
-            }
+            Object told = ask(reader, method, given);
             return method.getName().equals("getOffsetRangesFromResolvedOffsets") ? inOrder(told, tasks) : told;
         });
         field.set(source, spreading);
+    }
+
+    /** Calls a method; a thread that is stopped meanwhile ends by an error that Spark takes for a stop. */
+    public static Object ask(Object asked, Method method, Object... given) throws Throwable {
+        try {
+            return method.invoke(asked, given);
+        } catch (InvocationTargetException error) {
+            if (error.getCause() instanceof InterruptedException) { // which Spark's Scala does not declare
+                throw new UncheckedIOException((IOException) new InterruptedIOException().initCause(error.getCause()));
+            }
+            throw error.getCause();
+        }
     }
 
     @SuppressWarnings("unchecked")

@@ -11,13 +11,14 @@ from streaming.jars.jars import (
 )
 from streaming.jars.java import QUICK_COMPILER, JavaError, java_command
 from streaming.jars.launch import begin_jvm, brings_connector, given_to_jvm, is_submitted
-from streaming.jars.own_java import EVEN_KAFKA, EVEN_TASKS, LOCAL_FILES, PLAIN_BYTES
+from streaming.jars.own_java import EVEN_KAFKA, EVEN_TASKS, LOCAL_FILES, PACKED_FEEDS, PLAIN_BYTES
 
 __all__ = [
     "DEFAULT_VERSIONS",
     "EVEN_KAFKA",
     "EVEN_TASKS",
     "LOCAL_FILES",
+    "PACKED_FEEDS",
     "PLAIN_BYTES",
     "QUICK_COMPILER",
     "JarError",

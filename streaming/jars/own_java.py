@@ -6,6 +6,9 @@ where its native library is missing, as it is with pyspark: eight times a batch.
 ``EvenKafka.java``: Spark's Kafka source tells the partitions of a batch by their hash, and ``coalesce`` cuts
 that row into parts of equally many: of two tasks one got all lines, and took 2.8 s beside the other's 1.0.
 
+``PackedSource.java``, ``Packing.java``: Spark makes a row of each record and copies it three times before
+Python gets it; a block of records as one row took a quarter of the JVM's CPU from a million lines.
+
 ``PlainBytes.java``: Spark pickles a saved row's bytes for Python as text of one character each, and that was
 a sixth of the JVM's CPU with 10,000 busy groups, whose shards are 5 MB.
 """
@@ -15,9 +18,11 @@ from pathlib import Path
 LOCAL_FILES = "groupwatch.LocalFiles"
 """For ``spark.hadoop.fs.file.impl``."""
 EVEN_KAFKA = "groupwatch.EvenKafka"
-"""A format of Spark's readers: ``kafka`` with one option more, ``EVEN_TASKS``."""
+"""A format of Spark's readers: ``kafka`` with two options more, ``EVEN_TASKS`` and ``PACKED_FEEDS``."""
 EVEN_TASKS = "groupwatch.tasks"
 """How many tasks share what a batch reads."""
+PACKED_FEEDS = "groupwatch.feeds"
+"""Packs records into blocks (in the column ``value``), and gives each topic's number: ``one=0,another=1``."""
 PLAIN_BYTES = "groupwatch.PlainBytes"
 """A pickler for the JVM of a session to register."""
 OWN_JAR = Path(__file__).with_name("groupwatch.jar")

@@ -105,6 +105,7 @@ _UNPACKED = "groupwatch-packages"
 """Where an executor unpacks it, in its own working folder."""
 _LOCAL_MASTER = "local[*]"
 _STATE_TASKS = "spark.sql.shuffle.partitions"
+_ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BEFORE_THE_JVM = ("spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath")
 _PARENT = os.getppid()
 _log = logging.getLogger(__name__)
@@ -215,6 +216,8 @@ def start_session(
     _quieten(session)
     _check_connector(session)
     _carry_bytes_plainly(session)
+    if packs_records(session) and chosen[_ARROW_BYTES] == DEFAULTS[_ARROW_BYTES]:
+        session.conf.set(_ARROW_BYTES, "1")  # a block is a row, and as large as a batch should be
     if _STATE_TASKS not in chosen:
         count = executors.state_tasks(executors.cores_for_tasks(session), remote=True)
         session.conf.set(_STATE_TASKS, str(count))
@@ -302,6 +305,15 @@ def _carry_bytes_plainly(session: SparkSession) -> None:
         session.sparkContext._jvm.groupwatch.PlainBytes.register()
     except Py4JError as error:  # another Spark, whose classes differ
         _log.warning("bytes go to Python as Spark itself carries them: %s", error)
+
+
+def packs_records(session: SparkSession) -> bool:
+    """Say whether Kafka's records come packed: where our class is, and tasks run where it is.
+
+    Others' JVMs have no class of ours, and no executors on other machines.
+    """
+    is_ours = not executors.is_remote(session.sparkContext.master)
+    return is_ours and has_class(session, EVEN_KAFKA)
 
 
 def has_class(session: SparkSession, name: str) -> bool:

@@ -13,13 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from streaming.config import ClusterPlan
-from streaming.jars import EVEN_KAFKA, EVEN_TASKS
+from streaming.jars import EVEN_KAFKA, EVEN_TASKS, PACKED_FEEDS
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import GROUP_PREFIX, spark_options
 from streaming.pipeline.beginning import Beginning
 from streaming.pipeline.executors import cores_for_tasks
-from streaming.pipeline.session import has_class
-from streaming.workers import CONTROL, EVENTS, OFFSETS
+from streaming.pipeline.session import has_class, packs_records
+from streaming.workers import BLOCK, CONTROL, EVENTS, OFFSETS
 
 EARLIEST = -2
 """Spark's value for the earliest offset in ``startingOffsets``."""
@@ -72,6 +72,8 @@ def read_sources(
 ) -> DataFrame:
     """Return the stream ``feed, partition, offset, timestamp_ms, key, value`` of all inputs.
 
+    Where the session packs records, its only column is ``block`` (``streaming.workers.blocks``).
+
     Args:
         spark: the session.
         plan: the cluster.
@@ -109,9 +111,15 @@ def _source(
     options["assign"] = json.dumps({topic: sorted(starts) for topic, starts in assigned.items()})
     options["startingOffsets"] = json.dumps(assigned)
     options[EVEN_TASKS] = str(tasks)
+    feeds = {plan.control_topic: CONTROL, plan.offsets_topic: OFFSETS, plan.events_topic: EVENTS}
+    packs = packs_records(spark)
+    if packs:
+        options[PACKED_FEEDS] = ",".join(f"{topic}={number}" for topic, number in feeds.items() if topic)
     rows = spark.readStream.format(kafka_format(spark)).options(**options).load()
+    if packs:
+        return rows.select(f.col("value").alias(BLOCK))
     feed = f.lit(CONTROL)
-    for topic, number in ((plan.offsets_topic, OFFSETS), (plan.events_topic, EVENTS)):
+    for topic, number in feeds.items():
         if topic is not None:
             feed = f.when(f.col("topic") == topic, f.lit(number)).otherwise(feed)
     return rows.select(

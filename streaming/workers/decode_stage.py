@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import msgspec
@@ -27,6 +28,7 @@ from streaming.decoders import (
     pack_cells,
     plain,
 )
+from streaming.workers.blocks import unpacked
 from streaming.workers.collector import collector_paused
 from streaming.workers.worker_memory import keep_memory
 
@@ -68,10 +70,10 @@ class DecodeStage:
     """The seal of our run's clocks; "" for a checkpoint without one."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield shards and their cells for raw rows (``streaming.pipeline.read_sources``)."""
+        """Yield shards and their cells for what ``streaming.pipeline.read_sources`` reads, rows or blocks."""
         keep_memory()
         heaps = self._heaps()
-        for batch in batches:
+        for batch in chain.from_iterable(map(unpacked, batches)):
             for feed, rows in _by_feed(batch):
                 heaps[feed].take(rows)
             if sum(heap.size for heap in heaps.values()) >= _BYTES_AT_ONCE:

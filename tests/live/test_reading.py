@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
-from streaming.jars import EVEN_TASKS
+from streaming.jars import EVEN_TASKS, PACKED_FEEDS
 from streaming.kafka_clients import producer
 from streaming.pipeline import session
 from streaming.pipeline.sources import kafka_format
+from streaming.workers.blocks import BLOCK, unpacked
 from tests.live.support.plain_job import ThreadedConsumer
 from tests.live.support.stage import await_that, group_ids
 
@@ -96,6 +98,67 @@ def test_assigned_partitions_make_no_group(
     before = group_ids(committed.address)
     assert _rows(spark, committed, ASSIGN | {"groupIdPrefix": "groupwatch-source"}, tmp_path) > 0
     assert group_ids(committed.address) == before
+
+
+def _told(rows: DataFrame, checkpoint: Path) -> list[tuple[object, ...]]:
+    """Return what a stream has to read, in an order of its own."""
+    found: list[tuple[object, ...]] = []
+    query = (
+        rows.writeStream.foreachBatch(lambda frame, _: found.extend(map(tuple, frame.collect())))
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(300)
+    return sorted(found, key=lambda row: row[:3])
+
+
+def test_packed_records_are_those_of_the_rows(
+    spark: SparkSession, kafka: EmbeddedKafka, tmp_path: Path
+) -> None:
+    """Of two sources, with and without keys and values; after a restart too, when one had nothing new."""
+    feeds = {"packed-lines": 1, "packed-offsets": 7}
+    for topic in feeds:
+        kafka.create_topic(topic, partitions=2)
+    sending = producer(kafka.address)
+
+    def send(topic: str, count: int) -> None:
+        for number in range(count):
+            key = f"key {number}".encode() if number % 7 else None
+            value = bytes(range(256)) * (number % 5) if number % 3 or key is None else None
+            sending.send(topic, partition=number % 2, key=key, value=value)
+        sending.flush()
+
+    def source(topic: str, feed: int, options: dict[str, str]) -> DataFrame:
+        rows = (
+            spark.readStream.format(kafka_format(spark))
+            .option("kafka.bootstrap.servers", kafka.bootstrap_servers)
+            .option("assign", json.dumps({topic: [0, 1]}))
+            .option("startingOffsets", "earliest")
+            .option(EVEN_TASKS, "2")
+            .options(**options)
+            .load()
+        )
+        if options:
+            return rows.select(f.col("value").alias(BLOCK))
+        number, time = f.lit(feed).cast("tinyint"), f.unix_millis("timestamp")
+        return rows.select(number, "partition", "offset", time, "key", "value")
+
+    numbers = {PACKED_FEEDS: ",".join(f"{topic}={feed}" for topic, feed in feeds.items())}
+    rows, blocks = (
+        reduce(DataFrame.union, [source(topic, feed, options) for topic, feed in feeds.items()])
+        for options in ({}, numbers)
+    )
+    packed = blocks.mapInArrow(
+        lambda batches: (rows for one in batches for rows in unpacked(one)),
+        "feed byte, partition int, offset long, timestamp_ms long, key binary, value binary",
+    )
+    for counts in ((1_000, 500), (10, 0), (20, 20)):
+        for topic, count in zip(feeds, counts, strict=True):
+            send(topic, count)
+        told = _told(rows, tmp_path / "rows")
+        assert _told(packed, tmp_path / "packed") == told
+        assert len(told) == sum(counts)
 
 
 def test_tasks_read_equal_shares_of_each_topic(

@@ -9,14 +9,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyspark
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JJavaError
 
 from streaming.jars import ensure_jars, own_java
 from streaming.jars.java import java_command
+from streaming.workers.blocks import BLOCK, unpacked
 
 _SPARK = Path(pyspark.__file__).parent / "jars"
+_Record = tuple[int, int, int, int, bytes | None, bytes | None]
+"""Feed, partition, offset, timestamp_ms, key, value."""
+_TOPICS = ("offsets", "events", "control")
 _SOURCES = sorted(Path(own_java.__file__).parent.glob("*.java"))
 
 
@@ -120,6 +126,91 @@ def test_bytes_reach_python_as_they_are(java: Any) -> None:
 
     assert pickle.loads(pickled) == data  # noqa: S301 - of the JVM above
     assert data in pickled
+
+
+def _packed(java: Any, records: list[_Record]) -> list[pa.RecordBatch]:
+    """Return the rows of the blocks that Java makes of records."""
+    kafka, given = java.org.apache.kafka, java.java.util.ArrayList()
+    headers = kafka.common.header.internals.RecordHeaders()
+    create, nobody = kafka.common.record.TimestampType.CREATE_TIME, java.java.util.Optional.empty()
+    for feed, partition, offset, timestamp_ms, key, value in records:
+        place = _TOPICS[feed], partition, offset, timestamp_ms, create, -1, -1
+        given.add(kafka.clients.consumer.ConsumerRecord(*place, key, value, headers, nobody))
+    feeds = java.java.util.HashMap()
+    for number, topic in enumerate(_TOPICS):
+        feeds[topic] = number
+    blocks = [bytes(row.getBinary(1)) for row in _each(java.groupwatch.Packing(feeds).call(given.iterator()))]
+    batch = pa.RecordBatch.from_arrays([pa.array(blocks, pa.binary())], [BLOCK])
+    return [one for part in (batch.slice(0, 1), batch.slice(1)) for one in unpacked(part)]
+
+
+def _each(iterator: Any) -> Iterator[Any]:
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def _as_rows(batches: list[pa.RecordBatch]) -> list[_Record]:
+    for one in batches:
+        one.validate(full=True)
+    return [tuple(row.values()) for one in batches for row in one.to_pylist()]
+
+
+def test_records_come_out_of_blocks_as_they_went_in(java: Any) -> None:
+    """Of several topics; without a key, without a value, and with empty ones; of any time."""
+    records: list[_Record] = [
+        (1, 3, 70, 1_700_000_000_000, b"1", b"[2026-11-21 06:28:53,001] a line"),
+        (1, 3, 71, -1, None, b""),
+        (0, 49, 2**40, 2**63 - 1, b"", None),
+        (2, 0, 0, -(2**63), None, None),
+        (0, 1, 5, 0, bytes(range(256)), bytes(range(255, -1, -1)) * 300),
+    ] * 5
+    assert _as_rows(_packed(java, records)) == records
+
+
+@pytest.mark.parametrize(
+    ("records", "sizes"),
+    [
+        pytest.param([(1, 0, i, i, None, b"x") for i in range(16_003)], [16_000, 3], id="many"),
+        pytest.param([(1, 0, i, i, b"k", bytes(3 << 20)) for i in range(4)], [3, 1], id="large"),
+        pytest.param([], [], id="none"),
+    ],
+)
+def test_a_block_has_an_end(java: Any, records: list[_Record], sizes: list[int]) -> None:
+    """After 16,000 records, or 8 MiB of them."""
+    batches = _packed(java, records)
+    assert [one.num_rows for one in batches] == sizes
+    assert _as_rows(batches) == records
+
+
+def test_a_batch_of_rows_is_no_block() -> None:
+    """So Spark's own source gives them, on a Spark cluster."""
+    rows = pa.RecordBatch.from_pydict({"feed": [1], "value": [b"x"]})
+    assert list(unpacked(rows)) == [rows]
+
+
+def test_a_stop_in_the_middle_of_a_question_is_a_stop(java: Any) -> None:
+    """Spark knows it by its kind, and a proxy hides what its interface does not declare."""
+    thread = java.java.lang.Thread
+    sleep = thread.currentThread().getClass().getMethod("sleep", _long(java))
+    thread.currentThread().interrupt()
+    with pytest.raises(Py4JJavaError) as told:
+        java.groupwatch.EvenKafka.ask(None, sleep, _objects(java, 60_000))
+    assert told.value.java_exception.getClass().getName() == "java.io.UncheckedIOException"
+    assert told.value.java_exception.getCause().getClass().getName() == "java.io.InterruptedIOException"
+
+
+def _long(java: Any) -> Any:
+    return _array(java, java.java.lang.Class, java.java.lang.Long.TYPE)
+
+
+def _objects(java: Any, number: int) -> Any:
+    return _array(java, java.java.lang.Object, java.java.lang.Long.valueOf(str(number)))
+
+
+def _array(java: Any, kind: Any, one: Any) -> Any:
+    made = java.java.lang.reflect.Array.newInstance(kind._java_lang_class, 1)
+    java.java.lang.reflect.Array.set(made, 0, one)
+    return made
 
 
 @pytest.mark.skipif(shutil.which("javac") is None, reason="needs a JDK")

@@ -1,0 +1,151 @@
+package groupwatch;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.spark.api.java.function.FlatMapFunction;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+
+/**
+ * Packs records into blocks, one a row.  Spark copies each record three times, with its topic's name and its
+ * time in two forms, before Python gets it; of a block the copies cost little.
+ *
+ * <p>A block is, in little-endian numbers: how many records, how many bytes of keys and of values, 0 (int32
+ * each); each record's offset, and its timestamp in epoch ms (int64); its partition, where its key ends behind
+ * a 0 and where its value does (int32); its feed (int8); whether it has a key, and a value (bits, the least
+ * significant first); the keys; the values.  Each of these begins and the block ends at a multiple of 8 bytes.
+ */
+public final class Packing implements FlatMapFunction<Iterator<ConsumerRecord<byte[], byte[]>>, InternalRow> {
+
+    private static final long serialVersionUID = 1;
+    private static final int RECORDS_MAX = 16_000;
+    /** Of keys and values, before the last record of a block. */
+    private static final int BYTES_MAX = 8 << 20;
+
+    private final Map<String, Integer> feeds;
+
+    /** @param feeds the number of each topic */
+    public Packing(Map<String, Integer> feeds) {
+        this.feeds = feeds;
+    }
+
+    @Override
+    public Iterator<InternalRow> call(Iterator<ConsumerRecord<byte[], byte[]>> records) {
+        Block block = new Block();
+        return new Iterator<>() {
+            @Override
+            public boolean hasNext() {
+                return records.hasNext();
+            }
+
+            @Override
+            public InternalRow next() {
+                block.clear();
+                do {
+                    block.add(records.next(), feeds);
+                } while (!block.isFull() && records.hasNext());
+                // The columns of Spark's source, of which the value counts alone.
+                return new GenericInternalRow(new Object[] {null, block.packed(), null, 0, 0L, 0L, 0});
+            }
+        };
+    }
+
+    /** Records, column by column. */
+    private static final class Block {
+        private static final int HEAD = 4 * Integer.BYTES;
+
+        private final long[] offsets = new long[RECORDS_MAX];
+        private final long[] timestamps = new long[RECORDS_MAX];
+        private final int[] partitions = new int[RECORDS_MAX];
+        private final byte[] feeds = new byte[RECORDS_MAX];
+        private final Texts keys = new Texts();
+        private final Texts values = new Texts();
+        private int count;
+
+        void clear() {
+            count = 0;
+            keys.clear();
+            values.clear();
+        }
+
+        boolean isFull() {
+            return count == RECORDS_MAX || keys.size + values.size >= BYTES_MAX;
+        }
+
+        void add(ConsumerRecord<byte[], byte[]> record, Map<String, Integer> numbers) {
+            offsets[count] = record.offset();
+            timestamps[count] = record.timestamp();
+            partitions[count] = record.partition();
+            feeds[count] = numbers.get(record.topic()).byteValue();
+            keys.add(count, record.key());
+            values.add(count, record.value());
+            count++;
+        }
+
+        byte[] packed() {
+            int bits = (count + 7) / 8;
+            int numbers = 2 * Long.BYTES * count + even(Integer.BYTES * count) + 2 * even(Integer.BYTES * (count + 1));
+            int size = HEAD + numbers + even(count) + 2 * even(bits) + even(keys.size) + even(values.size);
+            ByteBuffer out = ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN);
+            out.putInt(count).putInt(keys.size).putInt(values.size).putInt(0);
+            put(out, offsets);
+            put(out, timestamps);
+            put(out, partitions, count);
+            put(out, keys.ends, count + 1);
+            put(out, values.ends, count + 1);
+            put(out, feeds, count);
+            put(out, keys.present, bits);
+            put(out, values.present, bits);
+            put(out, keys.bytes, keys.size);
+            out.put(values.bytes, 0, values.size);
+            return out.array();
+        }
+
+        private void put(ByteBuffer out, long[] numbers) {
+            out.asLongBuffer().put(numbers, 0, count);
+            out.position(out.position() + Long.BYTES * count);
+        }
+
+        private static void put(ByteBuffer out, int[] numbers, int count) {
+            out.asIntBuffer().put(numbers, 0, count);
+            out.position(out.position() + even(Integer.BYTES * count));
+        }
+
+        private static void put(ByteBuffer out, byte[] bytes, int count) {
+            out.put(bytes, 0, count).position(even(out.position()));
+        }
+
+        private static int even(int size) {
+            return (size + 7) & ~7;
+        }
+    }
+
+    /** Byte strings, one behind the other. */
+    private static final class Texts {
+        final int[] ends = new int[RECORDS_MAX + 1];
+        final byte[] present = new byte[(RECORDS_MAX + 7) / 8];
+        byte[] bytes = new byte[1 << 16];
+        int size;
+
+        void clear() {
+            size = 0;
+            Arrays.fill(present, (byte) 0);
+        }
+
+        void add(int index, byte[] text) {
+            if (text != null) {
+                present[index >> 3] |= (byte) (1 << (index & 7));
+                if (text.length > bytes.length - size) {
+                    bytes = Arrays.copyOf(bytes, Math.max(size + text.length, 2 * bytes.length));
+                }
+                System.arraycopy(text, 0, bytes, size, text.length);
+                size += text.length;
+            }
+            ends[index + 1] = size;
+        }
+    }
+}

@@ -1,6 +1,6 @@
 """Blocks of records, as ``Packing.java`` writes them, read as the rows that Spark's own source would give.
 
-The columns lie in the block, and nothing is copied.
+The columns lie in the block, and nothing is copied; many values come compressed.
 """
 
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ import pyarrow as pa
 BLOCK = "block"
 """The only column of a batch of blocks."""
 _HEAD_NUMBERS = 4
+_LZ4 = pa.Codec("lz4_raw")
 _ROW_COLUMNS = ("feed", "partition", "offset", "timestamp_ms", "key", "value")
 
 
@@ -28,7 +29,7 @@ def unpacked(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _rows(block: pa.Buffer) -> pa.RecordBatch:
-    count, key_bytes, value_bytes, _ = np.frombuffer(block, np.int32, _HEAD_NUMBERS).tolist()
+    count, key_bytes, value_bytes, compressed = np.frombuffer(block, np.int32, _HEAD_NUMBERS).tolist()
     bits = (count + 7) // 8
     place = _HEAD_NUMBERS * 4
 
@@ -41,7 +42,9 @@ def _rows(block: pa.Buffer) -> pa.RecordBatch:
     offset, timestamp_ms, partition = part(8 * count), part(8 * count), part(4 * count)
     key_end, value_end, feed = part(4 * (count + 1)), part(4 * (count + 1)), part(count)
     has_key, has_value = part(bits), part(bits)
-    key, value = part(key_bytes), part(value_bytes)
+    key, value = part(key_bytes), part(compressed or value_bytes)
+    if compressed:
+        value = _LZ4.decompress(value, value_bytes)
     columns = [
         pa.Array.from_buffers(pa.int8(), count, [None, feed]),
         pa.Array.from_buffers(pa.int32(), count, [None, partition]),

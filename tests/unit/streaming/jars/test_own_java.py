@@ -7,6 +7,7 @@ import subprocess
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -130,6 +131,11 @@ def test_bytes_reach_python_as_they_are(java: Any) -> None:
 
 def _packed(java: Any, records: list[_Record]) -> list[pa.RecordBatch]:
     """Return the rows of the blocks that Java makes of records."""
+    batch = pa.RecordBatch.from_arrays([pa.array(_blocks(java, records), pa.binary())], [BLOCK])
+    return [one for part in (batch.slice(0, 1), batch.slice(1)) for one in unpacked(part)]
+
+
+def _blocks(java: Any, records: list[_Record]) -> list[bytes]:
     kafka, given = java.org.apache.kafka, java.java.util.ArrayList()
     headers = kafka.common.header.internals.RecordHeaders()
     create, nobody = kafka.common.record.TimestampType.CREATE_TIME, java.java.util.Optional.empty()
@@ -139,9 +145,8 @@ def _packed(java: Any, records: list[_Record]) -> list[pa.RecordBatch]:
     feeds = java.java.util.HashMap()
     for number, topic in enumerate(_TOPICS):
         feeds[topic] = number
-    blocks = [bytes(row.getBinary(1)) for row in _each(java.groupwatch.Packing(feeds).call(given.iterator()))]
-    batch = pa.RecordBatch.from_arrays([pa.array(blocks, pa.binary())], [BLOCK])
-    return [one for part in (batch.slice(0, 1), batch.slice(1)) for one in unpacked(part)]
+    rows = java.groupwatch.Packing(feeds).call(given.iterator())
+    return [bytes(row.getBinary(1)) for row in _each(rows)]
 
 
 def _each(iterator: Any) -> Iterator[Any]:
@@ -164,6 +169,21 @@ def test_records_come_out_of_blocks_as_they_went_in(java: Any) -> None:
         (2, 0, 0, -(2**63), None, None),
         (0, 1, 5, 0, bytes(range(256)), bytes(range(255, -1, -1)) * 300),
     ] * 5
+    assert _as_rows(_packed(java, records)) == records
+
+
+def test_many_values_are_compressed(java: Any) -> None:
+    """Log lines are alike, and each copy on their way costs as much as their bytes."""
+    records: list[_Record] = [(1, 0, i, i, None, b"[2026-11-21 06:28:53,001] a line") for i in range(4_000)]
+    [block] = _blocks(java, records)
+    assert len(block) < 4_000 * 32 // 2 + 4_000 * (8 + 8 + 4 + 4 + 4 + 1 + 1)
+    assert _as_rows(_packed(java, records)) == records
+
+
+def test_values_that_do_not_shrink_stay_as_they_are(java: Any) -> None:
+    """Those that a client compressed or encrypted, say."""
+    noise = Random(7).randbytes(200_000)
+    records: list[_Record] = [(1, 0, 1, 2, None, noise), (1, 0, 2, 2, b"k", b"and one more")]
     assert _as_rows(_packed(java, records)) == records
 
 

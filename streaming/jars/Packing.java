@@ -17,9 +17,10 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
  * time in two forms, before Python gets it; of a block the copies cost little.
  *
  * <p>A block is, in little-endian numbers: how many records, how many bytes of keys and of values, and to how
- * many LZ4 has compressed the values or 0 (int32 each); each record's offset, and its timestamp in epoch ms (int64); its partition, where its key ends behind
- * a 0 and where its value does (int32); its feed (int8); whether it has a key, and a value (bits, the least
- * significant first); the keys; the values.  Each of these begins and the block ends at a multiple of 8 bytes.
+ * many LZ4 has compressed the values or 0 (int32 each); each record's offset, and its timestamp in epoch ms
+ * (int64); its partition, where its key ends behind a 0 and where its value does (int32); its feed (int8);
+ * whether it has a key, and a value (bits, the least significant first); the keys; the values.  Each of these
+ * begins and the block ends at a multiple of 8 bytes.
  */
 public final class Packing implements FlatMapFunction<Iterator<ConsumerRecord<byte[], byte[]>>, InternalRow> {
 

@@ -1,7 +1,7 @@
 """What Spark's Kafka source does with the internal topic, which is why we read it as we do."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
 
@@ -57,15 +57,20 @@ def _rows(spark: SparkSession, kafka: EmbeddedKafka, how: dict[str, str], folder
         .load()
     )
     found: list[int] = []
+    _read_all(rows, folder, lambda frame, _: found.append(frame.count()))
+    return sum(found)
+
+
+def _read_all(rows: DataFrame, checkpoint: Path, use: Callable[[DataFrame, int], None]) -> None:
+    """Give a stream's batches to ``use`` until it has caught up."""
     query = (
-        rows.writeStream.foreachBatch(lambda frame, _: found.append(frame.count()))
-        .option("checkpointLocation", str(folder))
+        rows.writeStream.foreachBatch(use)
+        .option("checkpointLocation", str(checkpoint))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination(300)
     query.stop()
-    return sum(found)
 
 
 ASSIGN = {"assign": '{"__consumer_offsets":' + str(list(range(50))) + "}"}
@@ -103,13 +108,7 @@ def test_assigned_partitions_make_no_group(
 def _told(rows: DataFrame, checkpoint: Path) -> list[tuple[object, ...]]:
     """Return what a stream has to read, in an order of its own."""
     found: list[tuple[object, ...]] = []
-    query = (
-        rows.writeStream.foreachBatch(lambda frame, _: found.extend(map(tuple, frame.collect())))
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination(300)
+    _read_all(rows, checkpoint, lambda frame, _: found.extend(map(tuple, frame.collect())))
     return sorted(found, key=lambda row: row[:3])
 
 
@@ -190,11 +189,5 @@ def test_tasks_read_equal_shares_of_each_topic(
             mine = frame.where(f.spark_partition_id() == task).groupBy("topic").count().collect()
             shares.append({one["topic"]: one["count"] for one in mine})
 
-    query = (
-        rows.writeStream.foreachBatch(share)
-        .option("checkpointLocation", str(tmp_path))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination(300)
+    _read_all(rows, tmp_path, share)
     assert shares == [{"shares-lines": 500, "shares-commits": 1_500}] * 2

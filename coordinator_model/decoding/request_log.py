@@ -63,10 +63,9 @@ _CONNECTION = re.compile(r".+:\d+-(.+):\d+(?:-\d+){1,2}")
 _CONNECTION_LENGTH_MAX = 400
 """Two addresses with their scopes and ports take 200 characters at most; the expression backtracks."""
 _KEPT_LENGTH_MAX = 1_000
-"""Limit of characters that a client chooses; longer names are not cached: others could fill the memory."""
+"""Limit of characters of a sender; longer texts are not cached: clients choose some of them."""
 
 
-@lru_cache(maxsize=65536)
 def host_of(connection: str) -> str:
     """Return the remote host of ``local:port-remote:port-processor-index`` as "/10.0.0.7", or ""."""
     found = _CONNECTION.fullmatch(connection) if len(connection) <= _CONNECTION_LENGTH_MAX else None
@@ -75,14 +74,13 @@ def host_of(connection: str) -> str:
 
 def _client(line: RequestLine) -> on.Client:
     client_id, software = line.request_header.client_id or "", line.client_information.software_name
-    build = _known_client if len(client_id) + len(software) <= _KEPT_LENGTH_MAX else _known_client.__wrapped__
-    return build(client_id, line.connection, line.principal, software)
+    return client_of(client_id, line.connection, line.principal, software)
 
 
 def client_of(client_id: str, connection: str, principal: str, software: str) -> on.Client:
-    """Return the sender of a request; the same object for the same sender, unless its names are long."""
-    is_short = len(client_id) + len(software) <= _KEPT_LENGTH_MAX
-    build = _known_client if is_short else _known_client.__wrapped__
+    """Return the sender of a request; the same object for the same sender, unless its texts are long."""
+    size = len(client_id) + len(connection) + len(principal) + len(software)
+    build = _known_client if size <= _KEPT_LENGTH_MAX else _known_client.__wrapped__
     return build(client_id, connection, principal, software)
 
 

@@ -1,6 +1,8 @@
 """Which offsets partition, and so which shard, a group belongs to."""
 
 from collections.abc import Iterable, Sequence
+from operator import mul
+from sys import byteorder
 
 _INT_MIN = -(2**31)
 _MASK = 0xFFFFFFFF
@@ -52,17 +54,25 @@ def shards_of_runs(pieces: Sequence[str], separator: str, shard_count: int) -> s
     return shards
 
 
-def _units(text: str) -> bytes:
-    return text.encode("utf-16-be", "surrogatepass")
+_PIECE = 64
+_POWERS = tuple(pow(31, power, 2**32) for power in reversed(range(_PIECE + 1)))
+_NATIVE = "utf-16-le" if byteorder == "little" else "utf-16-be"
+
+
+def _units(text: str) -> bytes | memoryview:
+    """Return the UTF-16 code units of a text."""
+    return text.encode() if text.isascii() else memoryview(text.encode(_NATIVE, "surrogatepass")).cast("H")
 
 
 def _size(text: str) -> int:
-    return len(_units(text)) // 2
+    return len(_units(text))
 
 
 def _extended(value: int, text: str) -> int:
     """Return the hash, as 32 bits without sign, of a text with hash ``value`` followed by ``text``."""
     units = _units(text)
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & _MASK
+    for start in range(0, len(units), _PIECE):  # mostly once
+        piece = units[start : start + _PIECE]
+        factors = _POWERS[-len(piece) - 1 :]
+        value = (value * factors[0] + sum(map(mul, piece, factors[1:]))) & _MASK
     return value

@@ -7,7 +7,6 @@ are read once.  ``request_log`` reads every line that does not match in full, wi
 """
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_model import decoding
@@ -239,15 +238,15 @@ def said_by(identity: bytes, client: ClientTexts) -> Said:
         UnicodeDecodeError: a text in the line is not UTF-8.
     """
     api, (group, member_id, generation, error_code, instance_id) = _read_identity(identity)
-    known = _client if sum(map(len, client)) <= _KEPT_BYTES_MAX else _client.__wrapped__
+    client_id, connection, principal, software = client
     return Said(
-        api=api,
-        group=group.decode(),
-        member_id=member_id.decode(),
-        generation=int(generation),
-        error_code=int(error_code),
-        instance_id=None if instance_id is None else instance_id.decode(),
-        client=known(*client),
+        api,
+        group.decode(),
+        member_id.decode(),
+        int(generation),
+        int(error_code),
+        None if instance_id is None else instance_id.decode(),
+        decoding.client_of(client_id.decode(), connection.decode(), principal.decode(), software.decode()),
     )
 
 
@@ -269,12 +268,3 @@ def _read_identity(identity: bytes) -> tuple[int, _Identity]:
         raise ValueError(identity)
     group, member_id, epoch, instance_id = found.groups()
     return MODERN, (group, member_id, epoch, b"0", instance_id)
-
-
-_KEPT_BYTES_MAX = 1_000
-"""Longest cached texts of a sender: names of 32,767 characters would cost gigabytes."""
-
-
-@lru_cache(maxsize=1 << 16)
-def _client(client_id: bytes, connection: bytes, principal: bytes, software: bytes) -> Client:
-    return decoding.client_of(client_id.decode(), connection.decode(), principal.decode(), software.decode())

@@ -95,7 +95,7 @@ class KeptGroup(msgspec.Struct, frozen=True):
     @property
     def topics(self) -> tuple[str, ...]:
         """Return the topics that it commits to."""
-        return tuple(one.topic for one in self.commits)
+        return tuple([one.topic for one in self.commits])
 
     @property
     def committed(self) -> int:

@@ -153,6 +153,8 @@ class EndsTeller:
         """Topic -> last round that knew its ends."""
         self._grew: dict[str, int] = {}
         """Topic -> last round in which one of its ends changed."""
+        self._shards: dict[str, int] = {}
+        """Group -> its shard, which each round asks of each group."""
         self._told: dict[str, _GroupReport] = {}
         self._behind: dict[str, dict[TopicPartition, int]] = {}
         """Group -> partition in which it was behind at the last look -> its commit there."""
@@ -168,6 +170,8 @@ class EndsTeller:
         if self._are_many and not whole:
             self._half = 1 if last is None else 1 - last
         readers = self._readers.readers()
+        for gone in self._shards.keys() - readers.keys():
+            del self._shards[gone]
         return {topic for group, topics in readers.items() if self._concerns(group) for topic in topics}
 
     @property
@@ -180,7 +184,13 @@ class EndsTeller:
         return sum(self._counts) >= HALVES_FROM
 
     def _concerns(self, group: str) -> bool:
-        return self._half is None or shard_of(group, self._shard_count) % 2 == self._half
+        return self._half is None or self._shard_of(group) % 2 == self._half
+
+    def _shard_of(self, group: str) -> int:
+        shard = self._shards.get(group)
+        if shard is None:
+            shard = self._shards[group] = shard_of(group, self._shard_count)
+        return shard
 
     def tell(self, ends: TopicEnds) -> None:
         """Write the ends that are news to a group.
@@ -210,7 +220,7 @@ class EndsTeller:
             future.get(timeout=_ANSWER_S)
         if self._later is not None:
             for record in self._records((one for one, is_new in told if not is_new), at_ms):
-                shards = {shard_of(one.group, self._shard_count) for one in record.groups}
+                shards = {self._shard_of(one.group) for one in record.groups}
                 self._later(self._topic, encode_record(record), shards)
 
     def _count(self, told: int) -> None:

@@ -11,6 +11,7 @@ from coordinator_model import observations as on
 from coordinator_model.decoding.request_log import (
     Answered,
     RequestLineError,
+    client_of,
     host_of,
     parse_request_line,
     worst_error,
@@ -443,6 +444,16 @@ def test_apis(
 def test_hosts(connection: str, host: str) -> None:
     """The remote host is spelled as in group metadata records, IPv6 and scopes included."""
     assert host_of(connection) == host
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_a_sender_is_one_object_unless_its_texts_are_long(place: int) -> None:
+    """Whoever is refused may name itself anew with each request, in 32,767 characters."""
+    texts = ["cA", CONNECTION, "User:ANONYMOUS", "librdkafka"]
+    assert client_of(*texts) is client_of(*texts) == CLIENT
+    texts[place] = "x" * 32_767
+    assert client_of(*texts) == client_of(*texts)
+    assert client_of(*texts) is not client_of(*texts)
 
 
 @pytest.mark.parametrize(

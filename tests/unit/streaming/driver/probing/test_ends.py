@@ -236,6 +236,19 @@ def test_what_is_gone_is_forgotten() -> None:
     assert stage.ask() == {}
 
 
+def test_the_shard_of_a_group_that_is_gone_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups with random names come and go for months."""
+    stage, odd, even = _halves(monkeypatch)
+    for name in (odd, even):
+        stage.commit(name, "t", 5)
+    stage.ask(t=(9,))
+    stage.teller.topics(whole=False)
+    assert stage.teller._shards == {odd: 1, even: 0}
+    del stage.committed[odd]
+    stage.teller.topics(whole=False)
+    assert stage.teller._shards == {even: 0}
+
+
 def test_a_pause_is_told() -> None:
     """While the brokers are away nobody can commit."""
     stage = Stage()

@@ -71,7 +71,8 @@ QUICK = re.compile(
 """Kafka's own pattern, as nearly all lines are written."""
 _REQUEST_LOGGER = "kafka.request.logger"
 _REQUEST_LOGGER_BEHIND = f" ({_REQUEST_LOGGER})"
-_NAME = re.compile(r"[\w.$-]+")
+_NAME = re.compile(r"([\w.$-]+)(?::\d{1,7})?")
+"""A logger, and perhaps the line in its file."""
 _OURS = ("kafka.", "org.apache.kafka.")
 _CONTINUATION = re.compile(
     r"\s|Caused by: |Suppressed: |\.\.\. \d+ more|[\w$]+(?:\.[\w$]+)+(?:Exception|Error)\b"
@@ -79,6 +80,7 @@ _CONTINUATION = re.compile(
 _TRAILING_COLOUR = re.compile(r"(?:\x1b|#033)\[[\d;]{0,20}[mK]\s*\Z")
 _COLOUR_SIZE = 64
 _HEADER_SIZE = 1_024
+_THREAD_SIZE = 256
 
 
 def is_continuation(message: str) -> bool:
@@ -141,7 +143,7 @@ def _split_request(message: str, *, is_last: bool) -> tuple[str, str | None]:
     """Cut the logger off at the end, without a search through a long text."""
     if message.endswith(_REQUEST_LOGGER_BEHIND):
         return message[: -len(_REQUEST_LOGGER_BEHIND)], _REQUEST_LOGGER
-    if message.endswith((")", BREAKS_ENCODED)):
+    if message.endswith((")", "]")):
         return _cut_logger(message, is_last=is_last)[:2]
     return message, None
 
@@ -225,9 +227,18 @@ def _split_logger(text: str, *, is_last: bool) -> tuple[str, str | None, bool]:
 def _cut_logger(text: str, *, is_last: bool) -> tuple[str, str | None, bool]:
     bare = text.rstrip()
     is_encoded = bare.endswith(f"){BREAKS_ENCODED}")
-    bare = bare.removesuffix(BREAKS_ENCODED) if is_encoded else bare
+    if is_encoded:
+        bare = bare.removesuffix(BREAKS_ENCODED)
+    elif bare.endswith("]"):
+        bare, is_last = _without_thread(bare), False
     place = bare.rfind(" (") if bare.endswith(")") else -1
-    name = bare[place + 2 : -1]
-    if place < 0 or not _NAME.fullmatch(name) or not (is_last or is_encoded or name.startswith(_OURS)):
+    name = _NAME.fullmatch(bare, place + 2, len(bare) - 1) if place >= 0 else None
+    if name is None or not (is_last or is_encoded or name[1].startswith(_OURS)):
         return text, None, False
-    return bare[:place], name, is_encoded
+    return bare[:place], name[1], is_encoded
+
+
+def _without_thread(text: str) -> str:
+    """Cut ` [thread]` off behind ` (logger)`: the pattern of Strimzi up to Kafka 3.9 ends so."""
+    place = text.rfind(") [", -_THREAD_SIZE)
+    return text if place < 0 else text[: place + 1]

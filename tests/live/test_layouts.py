@@ -22,6 +22,7 @@ PATIENCE_SECONDS = 60.0
 LAYOUTS: dict[str, dict[str, Any]] = {
     "kafka": {"PatternLayout": {"pattern": "[%d] %p %m (%c)%n"}},
     "strimzi": {"PatternLayout": {"pattern": "%d{yyyy-MM-dd HH:mm:ss} %-5p [%t] %c{1}:%L - %m%n"}},
+    "strimzi-before-log4j2": {"PatternLayout": {"pattern": "%d %p %m (%c) [%t]%n"}},
     "confluent": {"PatternLayout": {"pattern": "[%p] %d [%t] %c %M - %m%n"}},
     # Bitnami's images write Kafka's own to the console; in a terminal with colours.
     "bitnami": {"PatternLayout": {"pattern": "%highlight{[%d] %p %m (%c)}%n", "disableAnsi": False}},

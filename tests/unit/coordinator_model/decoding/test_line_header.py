@@ -21,6 +21,7 @@ READ = AT + 31_000
 """When a shipper that is behind reads the line."""
 LOGGER = "org.apache.kafka.coordinator.group.GroupMetadataManager"
 THREAD = "group-coordinator-event-processor-1"
+NETWORK_THREAD = "data-plane-kafka-network-thread-0-ListenerName(PLAIN-9092)-PLAINTEXT-3"
 SENTENCE = (
     "[GroupCoordinator id=1 topic=__consumer_offsets partition=3] Preparing to rebalance group g in state "
     "PreparingRebalance with old generation 4 (reason: leader x re-joining group during Stable; "
@@ -63,6 +64,9 @@ PATTERNS = {
     "thread-without-brackets": f"{CLOCK} {THREAD} INFO {LOGGER}: {{m}}",
     "thread-with-brackets-inside": f"{CLOCK} INFO [[x id=1] y z] {LOGGER} - {{m}}",
     "thread-then-message": f"[{CLOCK}] INFO [{THREAD}] {{m}} ({LOGGER})",
+    "strimzi-before-log4j2": f"{CLOCK} INFO {{m}} ({LOGGER}) [{THREAD}]",
+    "thread-at-the-end": f"[{CLOCK}] INFO {{m}} ({LOGGER}) [{NETWORK_THREAD}]",
+    "line-behind": f"[{CLOCK}] INFO {{m}} ({LOGGER}:612)",
     "file-and-line": f"{CLOCK} INFO [{THREAD}] GroupMetadataManager(GroupMetadataManager.java:612) - {{m}}",
     "lower-case-level": f"{CLOCK} info [{THREAD}] {LOGGER} - {{m}}",
     "level-first": f"INFO [{CLOCK}] {LOGGER}: {{m}}",
@@ -127,6 +131,23 @@ def test_any_layout(layout: str, message: str) -> None:
     (one,) = opened(written(PATTERNS[layout], message))
 
     assert (one.line.message, one.line.at_ms, one.is_known) == (message, AT, True)
+
+
+@pytest.mark.parametrize("name", ["a (b) [c]", "a) [c]", "a (kafka.x) [c", "a [kafka.x]"])
+@pytest.mark.parametrize("layout", ["kafka", "strimzi-before-log4j2", "thread-at-the-end", "padded-level"])
+def test_a_name_that_looks_like_a_thread(layout: str, name: str) -> None:
+    """A group may be called anything; what a pattern writes behind it stands behind its last letter."""
+    message = f"{SCALA[:-1]}{name}"
+    (one,) = opened(written(PATTERNS[layout], message))
+
+    assert one.line.message == message
+
+
+def test_a_name_alone_is_not_cut() -> None:
+    """Without a logger of Kafka's before it, what stands in brackets at the end is the message's."""
+    (one,) = opened(f"[{CLOCK}] INFO {SCALA} a (b) [c]")
+
+    assert one.line.message == f"{SCALA} a (b) [c]"
 
 
 @pytest.mark.parametrize("message", MESSAGES)

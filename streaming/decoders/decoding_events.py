@@ -384,11 +384,10 @@ class _Decoding:
         )
         for shard, seen in told.seen:
             self._decoded.add(shard, seen)
-        for api, count in told.counts.items():
-            self._decoded.count("request_log", quiet_lines.KINDS[api], count)
         for (_, stretch, beats, at_ms), used in zip(parts, told.used, strict=True):
             if used.any():
                 stretch.leave_out(beats, used)
+                self._count(beats.counts(used))
             stretch.take_columns(beats.those(~used), at_ms[~used])
 
     def _tell_heard(self, stretch: Stretch) -> None:
@@ -427,6 +426,10 @@ class _Decoding:
         for shard, seen, api, count in stretch.quiet(self._shard_count, unreadable):
             self._decoded.add(shard, seen)
             counts[api] = counts.get(api, 0) + count
+        self._count(counts)
+
+    def _count(self, counts: Mapping[int, int]) -> None:
+        """Count lines that say nothing new, by the keys of their APIs."""
         for api, count in counts.items():
             self._decoded.count("request_log", quiet_lines.KINDS[api], count)
 

@@ -89,14 +89,24 @@ class Beats(NamedTuple):
         return self.names.texts.sender(int(self.who[index]), int(self.origin[index]))
 
     @property
+    def api(self) -> Ints:
+        """Index of each one's API in ``APIS``."""
+        return self.who % len(APIS)
+
+    def counts(self, wanted: Bools) -> dict[int, int]:
+        """Return of how many of the wanted ones each API is, by its key; at least one of each."""
+        numbers = np.bincount(self.api[wanted], minlength=len(APIS)).tolist()
+        return {api: number for api, number in zip(APIS, numbers, strict=True) if number}
+
+    @property
     def is_classic(self) -> Bools:
         """Say of each whether it is of the classic protocol."""
-        return np.asarray(self.who % len(APIS) != MODERN_BEATS)
+        return np.asarray(self.api != MODERN_BEATS)
 
     @property
     def is_classic_beat(self) -> Bools:
         """Say of each whether it is a heartbeat of the classic protocol."""
-        return np.asarray(self.who % len(APIS) == HEARTBEATS)
+        return np.asarray(self.api == HEARTBEATS)
 
 
 class Reader:

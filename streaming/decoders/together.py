@@ -19,7 +19,7 @@ from streaming.decoders import quiet_lines
 from streaming.decoders.binary_column import Bools, Ints
 from streaming.decoders.quiet_columns import Beats, by_sender
 from streaming.decoders.quiet_lines import Said
-from streaming.decoders.quiet_texts import APIS, CODE_BITS, Texts
+from streaming.decoders.quiet_texts import Texts
 from streaming.decoders.stretches import RowPlace
 
 
@@ -46,8 +46,6 @@ class Told:
     """Of each stretch, which lines the observations tell; the others are to be read singly."""
     seen: list[tuple[int, Seen]] = field(default_factory=list)
     """Shard and observation of each group."""
-    counts: dict[int, int] = field(default_factory=dict)
-    """How many lines of each API are told."""
 
 
 class _Heard(NamedTuple):
@@ -132,10 +130,7 @@ def put_together(
     code, at_ms, offset, stamp = map(np.concatenate, zip(*columns, strict=True))
     groups, singly = _grouped(code, at_ms, stretches[0].beats.names.texts, shard_count)
     if singly:
-        left = np.isin(code, singly)
-        _leave(told.used, rows, left)
-        code = code[~left]
-    told.counts = _counted(code)
+        _leave(told.used, rows, code, singly)
     for (name, generation), group in groups.items():
         if group.members:
             late_ms = int(stamp[group.first] - at_ms[group.first])
@@ -177,18 +172,13 @@ def _are_plain(beats: Beats, at_ms: Ints, span: Span) -> Bools:
     return good & (beats.stamp >= 0) & (at_ms >= span.since_ms) & (at_ms <= span.until_ms)
 
 
-def _leave(used: list[Bools], rows: list[Ints], left: Bools) -> None:
-    """Take lines out of those that are used: of all ``rows``, those that are ``left``."""
+def _leave(used: list[Bools], rows: list[Ints], code: Ints, singly: list[int]) -> None:
+    """Take the lines of some senders out of those that are used."""
+    left = np.isin(code, singly)
     start = 0
     for mask, row in zip(used, rows, strict=True):
         mask[row[left[start : start + len(row)]]] = False
         start += len(row)
-
-
-def _counted(code: Ints) -> dict[int, int]:
-    """Return how many lines of each API are of these senders."""
-    numbers = np.bincount((code >> CODE_BITS) % len(APIS), minlength=len(APIS)).tolist()
-    return {api: number for api, number in zip(APIS, numbers, strict=True) if number}
 
 
 def _heard(name: str, generation: int, heard: Mapping[str, _Heard]) -> tuple[int, GroupHeard]:

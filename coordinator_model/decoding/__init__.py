@@ -12,7 +12,13 @@ from coordinator_model.decoding.line_text import (
     is_continuation,
     open_text,
 )
-from coordinator_model.decoding.line_times import local_ms, local_second_ms
+from coordinator_model.decoding.line_times import (
+    Moment,
+    local_ms,
+    local_second_ms,
+    refined_ms,
+    zoned_second_ms,
+)
 from coordinator_model.decoding.log_envelope import (
     LENGTH_MAX,
     MAY_BE_PART,
@@ -49,6 +55,7 @@ __all__ = [
     "Fault",
     "Line",
     "LogLineError",
+    "Moment",
     "Opened",
     "Recorded",
     "RequestLineError",
@@ -72,6 +79,8 @@ __all__ = [
     "parse_request_line",
     "read_commit_key",
     "read_commit_value",
+    "refined_ms",
     "subscribed_topics",
     "whole_line",
+    "zoned_second_ms",
 ]

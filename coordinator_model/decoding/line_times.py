@@ -152,7 +152,7 @@ def _moment_of(words: Mapping[str, str | None], timezone: str, near_ms: int) -> 
     zone = words.get("zone")
     seconds = _dated(words, clock, timezone, near_ms)
     readings = (
-        _with_offset(second, zone) + millis if zone else local_ms(second, millis, timezone, near_ms)
+        zoned_second_ms(second, zone) + millis if zone else local_ms(second, millis, timezone, near_ms)
         for second in seconds
     )
     possible = [reading for reading in readings if reading >= millis]
@@ -185,7 +185,8 @@ def _days_near(near_ms: int, timezone: str, step_days: int = 1) -> list[str]:
     return days
 
 
-def _with_offset(second: str, zone: str) -> int:
+def zoned_second_ms(second: str, zone: str) -> int:
+    """Return epoch ms of a ``2026-11-20 23:51:50`` in a zone such as Z, UTC or +01:00; -1: no such date."""
     first, _ = local_second_ms(second, "UTC")
     if first < 0 or zone in ("Z", "UTC", "GMT"):
         return first

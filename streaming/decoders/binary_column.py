@@ -73,10 +73,11 @@ class BinaryColumn:
         within = (start <= place) & (place + len(word) <= start + self.length[row])
         return np.asarray(within & (self.text(place, len(word)) == word))
 
-    def find(self, row: int, word: bytes) -> int:
-        """Return the first place of ``word`` in a row, -1 if there is none."""
+    def find(self, row: int, word: bytes, *, is_last: bool = False) -> int:
+        """Return the first (or last) place of ``word`` in a row, -1 if there is none."""
         start = int(self.start[row])
-        at = self.data[start : start + int(self.length[row])].tobytes().find(word)
+        text = self.data[start : start + int(self.length[row])].tobytes()
+        at = text.rfind(word) if is_last else text.find(word)
         return at if at < 0 else start + at
 
     def at(self, row: int) -> bytes | None:

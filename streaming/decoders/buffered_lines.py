@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from streaming.decoders import quiet_columns
 from streaming.decoders.binary_column import Bools, Ints
-from streaming.decoders.envelope_shapes import Inside
 from streaming.decoders.envelopes import Envelopes, named_brokers
-from streaming.decoders.quiet_columns import Beats
+from streaming.decoders.quiet_columns import Beats, Found, joined_rows
 from streaming.decoders.stretches import RowPlace
 
 _ROW_BYTES, _BEAT_BYTES = 200, 100
@@ -86,10 +85,15 @@ class BufferedLines(NamedTuple):
 class LineReader:
     """Reads the heartbeats among the rows that it gets."""
 
-    def __init__(self, backlog_ends: Mapping[int, int]) -> None:
-        """Start; rows before a partition's ``backlog_ends`` are backlog."""
+    def __init__(self, backlog_ends: Mapping[int, int], timezone: str) -> None:
+        """Start.
+
+        Args:
+            backlog_ends: by partition; rows before them are backlog.
+            timezone: of times in lines that give none.
+        """
         self._backlog_ends = backlog_ends
-        self._columns = quiet_columns.Reader()
+        self._columns = quiet_columns.Reader(timezone)
         self._envelopes = Envelopes()
         self._size = 0
 
@@ -104,13 +108,10 @@ class LineReader:
 
     def _blocks(self, rows: pa.Table) -> Iterator[RowBlock]:
         """Yield rows, cut wherever partition, key or backlog changes."""
-        inside = self._inside(rows)
-        rows = self._envelopes.opened(rows, inside)
-        if self._envelopes.may_have_parts:
-            inside = None
         partition, offset, stamp = (
             rows.column(name).to_numpy() for name in ("partition", "offset", "timestamp_ms")
         )
+        rows, found = self._found(rows, stamp)
         keys = rows.column("key").combine_chunks().dictionary_encode()
         code = keys.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         texts = [*keys.dictionary.to_pylist(), None]
@@ -119,7 +120,7 @@ class LineReader:
             backlog |= (partition == one) & (offset < self._backlog_ends.get(one, 0))
         differs = (np.diff(partition) != 0) | (np.diff(code) != 0) | (np.diff(backlog) != 0)
         edges = [0, *(np.flatnonzero(differs) + 1).tolist(), rows.num_rows]
-        beats = self._beats(rows.column("value"), offset, stamp, inside)
+        beats = None if found is None else self._columns.beats(found, offset, stamp)
         other = _without(rows.num_rows, beats)
         others = np.flatnonzero(other)
         values = rows.column("value").filter(pa.array(other)).to_pylist()
@@ -138,23 +139,25 @@ class LineReader:
                 beats=None if beats is None else beats.between(start, end),
             )
 
-    def _inside(self, rows: pa.Table) -> Inside | None:
+    def _found(self, rows: pa.Table, stamp: Ints) -> tuple[pa.Table, Found | None]:
+        """Return the rows without simple envelopes, and those that were read as columns."""
+        found = self._read(rows, stamp)
+        rows, taken = self._envelopes.opened(rows, found)
+        if found is None:
+            return rows, None
         if self._envelopes.may_have_parts:
-            return None
-        try:
-            return self._columns.inside(rows.column("value"), named_brokers(rows))
-        except Exception:
-            _LOG.exception("envelopes are opened one by one")
-            return None
+            return rows, found.those(found.is_alone)
+        if not len(taken):
+            return rows, found
+        again = self._read(rows.take(pa.array(taken)), stamp[taken])
+        return rows, found if again is None else joined_rows([found, again.in_rows(taken)])
 
-    def _beats(
-        self, values: pa.ChunkedArray, offset: Ints, stamp: Ints, inside: Inside | None
-    ) -> Beats | None:
+    def _read(self, rows: pa.Table, stamp: Ints) -> Found | None:
         try:
-            return self._columns.read(values, offset, stamp, inside)
+            return self._columns.found(rows.column("value"), stamp, named_brokers(rows))
         except Exception:
             # Whichever row it is: read line by line, only that one will fail.
-            _LOG.exception("heartbeats are read line by line")
+            _LOG.exception("lines are read one by one")
             return None
 
 

@@ -24,7 +24,7 @@ from streaming.decoders.buffered_lines import BufferedLines, RowBlock
 from streaming.decoders.clock_copies import CLOCK_KEY, ClockCopyError, read_copy
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.line_parts import LineParts
-from streaming.decoders.line_times import LineTimes, not_ahead
+from streaming.decoders.line_times import LineTimes, not_ahead, of_beats
 from streaming.decoders.packing import plain
 from streaming.decoders.quiet_columns import Beats
 from streaming.decoders.stretches import Coalesced, RowPlace, Stretch, heard_in
@@ -164,23 +164,27 @@ class _Decoding:
             self._read_one(place, key, value)
             return
         request = _REQUEST.match(value) if value.isascii() else None
-        if request:
-            self._read_request(place, key, value, request)
-        else:
+        message = b"" if request is None else value[request.end() :].rstrip(b"\r\n")
+        message = message.removesuffix(_BREAKS_ENCODED).removesuffix(_LOGGER_BEHIND)
+        if request is None or not message.endswith(b"}"):
             self._read_one(place, key, value)
+        else:
+            at_ms = self._times.of_line(request[1], request[2], place.timestamp_ms)
+            try:
+                self._read_request(place, key, at_ms, message)
+            except decoding.RequestLineError as error:
+                self._reject(error.reason, value, error.detail)
 
-    def _read_request(
-        self, place: RowPlace, key: bytes | None, value: bytes, header: re.Match[bytes]
-    ) -> None:
+    def _read_request(self, place: RowPlace, key: bytes | None, at_ms: int, message: bytes) -> None:
         """Read a line of the request log in Kafka's own pattern."""
-        at_ms = self._times.of_line(header[1], header[2], place.timestamp_ms)
-        message = value[header.end() :].rstrip(b"\r\n").removesuffix(_BREAKS_ENCODED)
         stretch = self._stretch(place.partition, place.backlog, _broker_of(key))
-        stretch.hear(on.Source.REQUEST_LOG, not_ahead(at_ms, place.timestamp_ms) // 1000, place)
-        try:
-            self._request(stretch, place, at_ms, message)
-        except decoding.RequestLineError as error:
-            self._reject(error.reason, value, error.detail)
+        heard_ms = not_ahead(at_ms, place.timestamp_ms)
+        beat = quiet_lines.LINE.fullmatch(message)
+        if beat:
+            stretch.beat_of(beat, heard_ms, place)
+            return
+        stretch.hear(on.Source.REQUEST_LOG, heard_ms // 1000, place)
+        self._request(stretch, place, at_ms, message)
 
     def _stretch(self, partition: int, backlog: bool, broker: int) -> Stretch:
         self._fresh[partition] = False
@@ -360,7 +364,7 @@ class _Decoding:
         for (partition, ordinal, backlog, broker), stretch in self._stretches.items():
             if stretch.columns:
                 beats = quiet_columns.joined(stretch.columns)
-                at_ms, heard_ms = self._times.of_beats(beats)
+                at_ms, heard_ms = of_beats(beats)
                 stretch.hear_columns(heard_ms)
                 of_broker = found.setdefault((partition, backlog, broker), [])
                 of_broker.append((ordinal, stretch, beats, at_ms))
@@ -439,6 +443,7 @@ _REQUEST = re.compile(
     rb"\[(" + quiet_lines.SECOND + rb"),(\d{3})" + quiet_lines.LEVEL + rb"(?=Completed request:)"
 )
 _BREAKS_ENCODED = BREAKS_ENCODED.encode()
+_LOGGER_BEHIND = b" (kafka.request.logger)"
 _broker_of = lru_cache(maxsize=4096)(decoding.key_broker)
 
 

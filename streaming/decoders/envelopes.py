@@ -18,11 +18,12 @@ import pyarrow as pa
 from coordinator_model import decoding
 from streaming.decoders.binary_column import BinaryColumn, Bools, Ints
 from streaming.decoders.clock_copies import CLOCK_KEY
-from streaming.decoders.envelope_shapes import Inside
+from streaming.decoders.quiet_columns import Found
 
 _OPENING, _BRACKET, _TWO = ord("{"), ord("["), ord("2")
 _REQUEST = b"Completed request:"
 _NOT_TEXT = b'[{"\n'
+_NONE: Ints = np.zeros(0, np.int64)
 _broker_of = lru_cache(maxsize=4096)(decoding.key_broker)
 
 
@@ -34,41 +35,40 @@ class Envelopes:
         self.may_have_parts = False
         """Nothing is taken out of an envelope any more."""
 
-    def opened(self, rows: pa.Table, inside: Inside | None = None) -> pa.Table:
+    def opened(self, rows: pa.Table, found: Found | None = None) -> tuple[pa.Table, Ints]:
         """Return the rows with the lines of simple envelopes as values, and with their brokers as keys.
 
-        The rows that were read ``inside`` their envelopes keep their values.
+        The rows that were ``found`` keep their values.  The numbers of those that were taken out come with
+        the rows, ascending.
         """
         if self.may_have_parts or not rows.num_rows:
-            return rows
+            return rows, _NONE
+        left = np.ones(rows.num_rows, np.bool_)
+        if found is not None:
+            left[found.row] = False
+        other: Ints = np.flatnonzero(left)
+        rows, taken = self._taken_out(rows, other) if len(other) else (rows, _NONE)
+        return rows if found is None or self.may_have_parts else _named(rows, found), taken
+
+    def _taken_out(self, rows: pa.Table, other: Ints) -> tuple[pa.Table, Ints]:
         values = rows.column("value").combine_chunks()
-        column = BinaryColumn(values)
         keys = rows.column("key").combine_chunks().dictionary_encode()
         texts = [*keys.dictionary.to_pylist(), None]
         code: Ints = keys.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        other = _not_own(column, _is_clock(code, texts))
-        if inside is not None:
-            other = np.setdiff1d(other, inside.row, assume_unique=True)
-        rows = self._taken_out(rows, column, values, other, [texts[one] for one in code[other].tolist()])
-        return rows if inside is None or self.may_have_parts else _named(rows, inside)
-
-    def _taken_out(
-        self,
-        rows: pa.Table,
-        column: BinaryColumn,
-        values: pa.Array,
-        other: Ints,
-        keys: Sequence[bytes | None],
-    ) -> pa.Table:
+        column = BinaryColumn(values)
+        other = _not_own(column, other[~_is_clock(code[other], texts)])
         if not len(other):
-            return rows
+            return rows, _NONE
         # All at once cost little more than these, and most are needed again.
         whole = values.to_pylist() if 2 * len(other) > rows.num_rows else None
         those = column.those(other) if whole is None else [whole[row] for row in other.tolist()]
-        found = [self._line(value, key) for value, key in zip(those, keys, strict=True)]
+        found = [
+            self._line(value, texts[one]) for value, one in zip(those, code[other].tolist(), strict=True)
+        ]
         if self.may_have_parts:
-            return rows
-        return _replaced(rows, values.to_pylist() if whole is None else whole, other, found)
+            return rows, _NONE
+        rows = _replaced(rows, values.to_pylist() if whole is None else whole, other, found)
+        return rows, other[[one is not None for one in found]]
 
     def _line(self, value: bytes | None, key: bytes | None) -> tuple[bytes, int] | None:
         """Return the line and the broker of a simple envelope; None for anything else."""
@@ -90,13 +90,13 @@ def named_brokers(rows: pa.Table) -> Ints:
     return np.asarray(named[keys.indices.fill_null(-1).to_numpy(zero_copy_only=False)])
 
 
-def _named(rows: pa.Table, inside: Inside) -> pa.Table:
+def _named(rows: pa.Table, found: Found) -> pa.Table:
     """Return the rows with the brokers of these lines as keys, where the keys name no others."""
-    unnamed = np.flatnonzero((inside.broker >= 0) & (inside.named != inside.broker))
+    unnamed = np.flatnonzero((found.broker >= 0) & (found.named != found.broker))
     if not len(unnamed):
         return rows
     keys = rows.column("key").to_pylist()
-    for row, broker in zip(inside.row[unnamed].tolist(), inside.broker[unnamed].tolist(), strict=True):
+    for row, broker in zip(found.row[unnamed].tolist(), found.broker[unnamed].tolist(), strict=True):
         keys[row] = b"%d" % broker
     return _with(rows, "key", keys)
 
@@ -106,9 +106,9 @@ def _is_clock(code: Ints, texts: Sequence[bytes | None]) -> Bools:
     return np.asarray(code == texts.index(CLOCK_KEY)) if CLOCK_KEY in texts else np.zeros(len(code), np.bool_)
 
 
-def _not_own(column: BinaryColumn, is_clock: Bools) -> Ints:
-    """Return the rows that are neither bare lines in Kafka's own pattern, nor empty, nor a clock's."""
-    row: Ints = np.flatnonzero(column.present & (column.length > 0) & ~is_clock)
+def _not_own(column: BinaryColumn, row: Ints) -> Ints:
+    """Return those of these rows that are neither bare lines in Kafka's own pattern nor empty."""
+    row = row[column.present[row] & (column.length[row] > 0)]
     start = column.start[row]
     is_own = (column.byte(start) == _BRACKET) & (column.byte(start + 1) == _TWO) & (column.length[row] > 1)
     row = row[~is_own]

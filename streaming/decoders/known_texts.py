@@ -22,7 +22,7 @@ _Bytes = npt.NDArray[np.uint8]
 _NEW = -2
 _NAME_BYTES = 400
 _WORD = 8
-_WORDS_MAX = 128
+_WORDS_MAX = 512
 """Longer texts are looked up one by one."""
 _SIZES_COUNTED_MAX = 4_096
 _FACTORS: Words = np.random.default_rng(0).integers(1, 2**63, _WORDS_MAX, np.uint64) | np.uint64(1)
@@ -109,15 +109,16 @@ class Known(Finding, Generic[T]):
 
 
 class Escaped(Finding):
-    """The escaped twins of known texts, with their codes."""
+    """Known texts as they stand in so many JSON strings, with the same codes."""
 
-    def __init__(self, bare: Known[Any]) -> None:
+    def __init__(self, bare: Known[Any], depth: int = 1) -> None:
         super().__init__()
         self._bare = bare
+        self._depth = depth
 
     def codes(self, texts: Sequence[bytes]) -> Ints:
         """Return the code of what each text means; -1 if it cannot be read."""
-        found = [unescaped(text) for text in texts]
+        found = [unescaped(text, self._depth) for text in texts]
         known = self._bare.codes([text for text in found if text is not None])
         codes = np.full(len(texts), -1)
         codes[[text is not None for text in found]] = known

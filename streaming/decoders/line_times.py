@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from coordinator_model.decoding import local_ms, local_second_ms
+from coordinator_model.decoding import local_ms
 from streaming.decoders.binary_column import Ints
 from streaming.decoders.quiet_columns import Beats
 
@@ -29,15 +29,8 @@ class LineTimes:
         at_ms = local_ms(second.decode(), int(millis), self._timezone, stamp)
         return stamp if at_ms < 0 else at_ms
 
-    def of_beats(self, beats: Beats) -> tuple[Ints, Ints]:
-        """Return the time of each line, and when its broker was heard by it, both in epoch ms."""
-        seconds = beats.names.seconds.values
-        readings = [local_second_ms(one.decode(), self._timezone) for one in seconds]
-        base_ms, other_ms = np.array(readings, np.int64).T
-        at_ms = base_ms[beats.second] + beats.millis
-        # A date that does not exist, or an hour that comes twice.
-        for index in np.flatnonzero(((base_ms < 0) | (base_ms != other_ms))[beats.second]).tolist():
-            text, stamp = seconds[beats.second[index]], int(beats.stamp[index])
-            at_ms[index] = self.of_line(text, b"%d" % beats.millis[index], stamp)
-        heard_ms = np.where(at_ms > beats.stamp + AHEAD_MAX_MS, beats.stamp, at_ms)
-        return np.where(beats.is_classic_beat, heard_ms, at_ms), heard_ms
+
+def of_beats(beats: Beats) -> tuple[Ints, Ints]:
+    """Return the time of each line, and when its broker was heard by it, both in epoch ms."""
+    heard_ms = np.where(beats.at_ms > beats.stamp + AHEAD_MAX_MS, beats.stamp, beats.at_ms)
+    return np.where(beats.is_classic_beat, heard_ms, beats.at_ms), heard_ms

@@ -1,22 +1,21 @@
 """Reads the lines of a whole column at once that say nothing new: heartbeats and accepted commits.
 
-It finds the lines of the shapes in ``quiet_lines``, by splitting each at words that occur once in every such
-line, mostly at the same distance as in other lines.  The pieces between them repeat from line to line (of
-measured times and offsets everything but the digits), so each distinct piece is matched once.  A row that is
-not found here may still be such a line.
+It finds the messages of the shapes in ``quiet_lines``, by splitting each at words that occur once in every
+such message, mostly at the same distance as in others.  The pieces between them repeat from row to row (of
+measured times and offsets everything but the digits), so each distinct piece is matched once, and so is what
+stands around a message (``line_frames``).  A row that is not found here may still be such a line.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from streaming.decoders import quiet_lines as lines
 from streaming.decoders.binary_column import BinaryColumn, Bools, Ints
-from streaming.decoders.envelope_shapes import Inside, Shapes
-from streaming.decoders.known_texts import Known
+from streaming.decoders.frame_times import Clock
+from streaming.decoders.line_frames import known_frames
 from streaming.decoders.quiet_texts import (
     APIS,
     CODE_BITS,
@@ -24,23 +23,17 @@ from streaming.decoders.quiet_texts import (
     HEARTBEATS,
     MODERN_BEATS,
     Names,
-    Texts,
     Writing,
 )
 
-_DATE_SIZE = len("[2026-11-21 06:28:53,123")
-_ENVELOPE_SIZE_MAX = 1 << 14
-"""Docker cuts lines of this size, and only their length tells."""
-_OPENING, _ENDING = b'"[2', b'.logger)"'
-"""Where a line in Kafka's own pattern begins and ends in the JSON around it."""
 _CORRELATION_DIGITS_MAX = 10
 _HEAD_SIZE_MAX = 256
 """Far longer than a head can be; longer text is not examined."""
 _DISTANCES_MAX = 64
-_SECOND_SIZE = len("2026-11-21 06:28:53")
 _SLICE = 8_192
 """Rows split at once: their arrays stay in memory that is reused (with 130,000 at once: a third of the
 speed)."""
+_QUOTE = ord('"')
 
 
 class Beats(NamedTuple):
@@ -51,9 +44,8 @@ class Beats(NamedTuple):
     offset: Ints
     stamp: Ints
     """Timestamp of the record, epoch ms."""
-    second: Ints
-    """Code of the second, in the names."""
-    millis: Ints
+    at_ms: Ints
+    """Time that the line tells, epoch ms."""
     who: Ints
     """Code of the client, in the names."""
     origin: Ints
@@ -71,13 +63,13 @@ class Beats(NamedTuple):
 
     def those(self, wanted: Bools | slice) -> "Beats":
         """Return the wanted ones."""
-        row, offset, stamp, second, millis, who, origin = (column[wanted] for column in self.columns)
-        return Beats(row, offset, stamp, second, millis, who, origin, self.names)
+        row, offset, stamp, at_ms, who, origin = (column[wanted] for column in self.columns)
+        return Beats(row, offset, stamp, at_ms, who, origin, self.names)
 
     @property
     def columns(self) -> tuple[Ints, ...]:
         """The numbers, column by column."""
-        return self[:7]
+        return self[:6]
 
     @property
     def sender(self) -> Ints:
@@ -109,45 +101,102 @@ class Beats(NamedTuple):
         return np.asarray(self.api == HEARTBEATS)
 
 
+class Found(NamedTuple):
+    """Rows that say nothing new, with what stands around their lines."""
+
+    row: Ints
+    """Row numbers, ascending."""
+    at_ms: Ints
+    who: Ints
+    origin: Ints
+    broker: Ints
+    """The broker of each row's key, or else of its envelope; -1: none."""
+    named: Ints
+    """The broker of each row's key; -1: it names none."""
+    is_alone: Bools
+    """Whether it needs no rows beside it: it is in no envelope, and no container runtime's."""
+
+    def those(self, wanted: Bools | Ints) -> "Found":
+        """Return the wanted ones."""
+        row, at_ms, who, origin, broker, named = (column[wanted] for column in self[:6])
+        return Found(row, at_ms, who, origin, broker, named, self.is_alone[wanted])
+
+    def in_rows(self, row: Ints) -> "Found":
+        """Return what was found in a part of the rows, as found in all of them.
+
+        Args:
+            row: which rows those are, ascending.
+        """
+        return self._replace(row=row[self.row])
+
+
 class Reader:
     """Reads columns of lines, one after another."""
 
-    def __init__(self) -> None:
-        """Start without known texts."""
+    def __init__(self, timezone: str) -> None:
+        """Start without known texts; times in lines that name no zone are in ``timezone``."""
         self.names = Names()
-        self._shapes = Shapes()
+        self._frames = known_frames()
+        self._clock = Clock(timezone)
 
-    def inside(self, values: pa.ChunkedArray, brokers: Ints) -> Inside:
-        """Return the lines among ``values`` (binary) that stand in a JSON object and need nothing else of it.
+    def found(self, values: pa.ChunkedArray, stamp: Ints, named: Ints) -> Found:
+        """Return the rows among ``values`` (binary) whose lines say nothing new.
 
         Args:
             values: rows of a topic, at least one.
-            brokers: which one the key of each row names; -1: none.
-        """
-        texts = self.names.texts
-        found = [_inside(part, first, brokers, self._shapes, texts) for part, first in _slices(values)]
-        return Inside(*map(np.concatenate, zip(*found, strict=True)))
-
-    def read(self, values: pa.ChunkedArray, offset: Ints, stamp: Ints, inside: Inside | None = None) -> Beats:
-        """Return the heartbeats among ``values`` (binary) that begin with a date.
-
-        Args:
-            values: log lines, at least one.
-            offset: of each in its partition.
             stamp: each record's timestamp, epoch ms.
-            inside: lines of other rows, which are added.
+            named: which broker the key of each row names; -1: none.
         """
-        slices = [_bare(part, first, self.names.texts) for part, first in _slices(values)]
-        if inside is not None:
-            slices.append(_Parts(inside.row, inside.second, inside.millis, inside.who, inside.origin))
-        row, text, millis, who, origin = map(np.concatenate, zip(*slices, strict=True))
-        second = _seconds(text, self.names.seconds)
-        good = np.flatnonzero(second >= 0)
-        if inside is not None and len(inside.row):
-            good = good[np.argsort(row[good], kind="stable")]
-        if inside is not None or len(good) < len(row):
-            row, second, millis, who, origin = (one[good] for one in (row, second, millis, who, origin))
-        return Beats(row, offset[row], stamp[row], second, millis, who, origin, self.names)
+        found = joined_rows([self._slice(part, first, stamp) for part, first in _slices(values)])
+        of_key = named[found.row]
+        broker = np.where(of_key >= 0, of_key, found.broker)
+        return found._replace(broker=broker, named=of_key).those(broker >= -1)
+
+    def beats(self, found: Found, offset: Ints, stamp: Ints) -> Beats:
+        """Return rows that were found, with the offset and the timestamp of each row."""
+        row = found.row
+        return Beats(row, offset[row], stamp[row], found.at_ms, found.who, found.origin, self.names)
+
+    def _slice(self, values: pa.Array, first: int, stamp: Ints) -> Found:
+        """Return what is found in a slice that begins at row ``first``, whoever their keys name."""
+        column, texts = BinaryColumn(values), self.names.texts
+        row: Ints = np.flatnonzero(column.present)
+        begin = _places(column, row, lines.BEGIN, column.start[row], texts.begins)
+        depth = _depths(column, begin + len(lines.BEGIN))
+        depth[begin < 0] = -1
+        parts = []
+        for writing in texts.writings:
+            some = np.flatnonzero(depth == writing.depth)
+            if len(some):
+                parts.append(self._lines(column, row[some], begin[some], writing, stamp[first:]))
+        found = joined_rows(parts)
+        return found._replace(row=first + found.row)
+
+    def _lines(self, column: BinaryColumn, row: Ints, begin: Ints, writing: Writing, stamp: Ints) -> Found:
+        """Return which of these lines, whose messages begin there, say nothing new."""
+        word = writing.words.end
+        stop = column.start[row] + column.length[row]
+        end = _places(column, row, word, stop, writing.places[4], is_last=True)
+        good = end > begin
+        row, begin, end = row[good], begin[good], end[good] + len(word)
+        index, who, origin = _split_up(column, row, begin, end, writing)
+        row = row[index]
+        around = self._frames.around(
+            column, row, (begin[index], end[index]), stamp[row], self._clock, depth=writing.depth
+        )
+        nobody = np.full(len(row), -1)
+        found = Found(row, around.at_ms, who, origin, around.broker, nobody, around.is_alone)
+        return found.those(around.is_good)
+
+
+def joined_rows(parts: Sequence[Found]) -> Found:
+    """Return rows that were found in several steps as one, in their order."""
+    if not parts:
+        none: Ints = np.zeros(0, np.int64)
+        return Found(none, none, none, none, none, none, np.zeros(0, np.bool_))
+    whole = Found(*map(np.concatenate, zip(*parts, strict=True)))
+    is_sorted = len(parts) == 1 or bool((np.diff(whole.row) > 0).all())
+    return whole if is_sorted else whole.those(np.argsort(whole.row, kind="stable"))
 
 
 def by_sender(code: Ints, at_ms: Ints) -> Iterator[tuple[int, int, int, list[int]]]:
@@ -171,8 +220,8 @@ def joined(parts: Sequence[Beats]) -> Beats:
     if len(parts) == 1:
         return parts[0]
     columns = zip(*(part.columns for part in parts), strict=True)
-    row, offset, stamp, second, millis, who, origin = map(np.concatenate, columns)
-    return Beats(row, offset, stamp, second, millis, who, origin, parts[0].names)
+    row, offset, stamp, at_ms, who, origin = map(np.concatenate, columns)
+    return Beats(row, offset, stamp, at_ms, who, origin, parts[0].names)
 
 
 def _slices(values: pa.ChunkedArray) -> Iterator[tuple[pa.Array, int]]:
@@ -184,77 +233,45 @@ def _slices(values: pa.ChunkedArray) -> Iterator[tuple[pa.Array, int]]:
         first += len(chunk)
 
 
-class _Parts(NamedTuple):
-    """The lines of a slice that say nothing new, and the contents of their parts."""
-
-    row: Ints
-    second: npt.NDArray[np.bytes_]
-    millis: Ints
-    who: Ints
-    origin: Ints
-
-
-def _bare(values: pa.Array, first: int, texts: Texts) -> _Parts:
-    """Return the parts of the bare lines in a slice of the column that begins at row ``first``."""
-    column = BinaryColumn(values)
-    row: Ints = np.flatnonzero(column.present & (column.byte(column.start) == ord("[")))
-    start = column.start[row]
-    good, parts = _split_up(column, row, start, start + column.length[row], texts.bare)
-    return parts._replace(row=first + row[good])
-
-
-def _inside(values: pa.Array, first: int, named: Ints, shapes: Shapes, texts: Texts) -> Inside:
-    """Return the parts of the lines that stand in a JSON object, and the broker of each."""
-    column = BinaryColumn(values)
-    is_object = column.present & (column.byte(column.start) == ord("{"))
-    row: Ints = np.flatnonzero(is_object & (column.length < _ENVELOPE_SIZE_MAX))
-    start = column.start[row]
-    begin = _places(column, row, _OPENING, start, shapes.places[0]) + 1
-    end = _places(column, row, _ENDING, start + column.length[row], shapes.places[1])
-    good = (begin > start) & (begin + _DATE_SIZE < end)
-    row, begin, end = row[good], begin[good], end[good] + len(_ENDING) - 1
-    broker = shapes.brokers(column, row, begin, end, named[first + row])
-    good = broker >= -1
-    row, begin, end, broker = row[good], begin[good], end[good], broker[good]
-    index, parts = _split_up(column, row, begin, end, texts.inside)
-    place = first + row[index]
-    return Inside(place, broker[index], named[place], *parts[1:])
+def _depths(column: BinaryColumn, place: Ints) -> Ints:
+    """Return in how many JSON strings the quote at each place stands; -1: it is none, or in more than two."""
+    depth = np.where(column.byte(place) == _QUOTE, 0, -1)
+    for escapes, number in ((1, 1), (3, 2)):
+        left = np.flatnonzero(depth < 0)
+        if len(left):
+            quote = column.text(place[left], escapes + 1) == b"\\" * escapes + b'"'
+            depth[left[quote]] = number
+    return depth
 
 
 def _split_up(
     column: BinaryColumn, row: Ints, start: Ints, end: Ints, writing: Writing
-) -> tuple[Ints, _Parts]:
-    """Return which of these lines say nothing new, and their parts.
+) -> tuple[Ints, Ints, Ints]:
+    """Return which of these messages say nothing new, and the codes of the client and the origin of each.
 
     Args:
         column: in which they stand.
         row: of each.
         start: where it begins.
         end: where it ends.
-        writing: the texts, as such lines have them.
+        writing: the texts, as such messages have them.
     """
     words = writing.words
     index: Ints = np.arange(len(row))
     who = _places(column, row, words.who, start, writing.places[0])
-    api = _apis(column, start + _DATE_SIZE, who, writing)
+    api = _apis(column, start, who, writing)
     good = api >= 0
     # Only these lines have few lengths in the rest.
-    index, start, end, who, api = (place[good] for place in (index, start, end, who, api))
+    index, end, who, api = (place[good] for place in (index, end, who, api))
     origin = _places(column, row[index], words.origin, end, writing.places[1])
     times = _places(column, row[index], words.times, origin, writing.places[2])
     good = (who < times) & (times < origin) & (origin < end)
-    index, start, who, times, origin, end, api = (
-        place[good] for place in (index, start, who, times, origin, end, api)
-    )
-    sender, source = (
-        _senders(column, row[index], (who, times), api, writing),
-        writing.origins.codes_in(column, origin, end),
-    )
-    second, millis, dated = _dates(column, start)
-    good = dated & (sender >= 0) & (source >= 0)
+    index, who, times, origin, end, api = (place[good] for place in (index, who, times, origin, end, api))
+    sender = _senders(column, row[index], (who, times), api, writing)
+    source = writing.origins.codes_in(column, origin, end)
+    good = (sender >= 0) & (source >= 0)
     good &= writing.times.codes_in(column, times, origin, digits=False) >= 0
-    index = index[good]
-    return index, _Parts(row[index], second[good], millis[good], sender[good], source[good])
+    return index[good], sender[good], source[good]
 
 
 def _senders(
@@ -314,15 +331,24 @@ def _topics(column: BinaryColumn, word: bytes, who: Ints, times: Ints) -> tuple[
     return asked, np.where(is_pair, hits[np.minimum(begin + 1, len(hits) - 1)] + 1, -1)
 
 
-def _places(column: BinaryColumn, row: Ints, word: bytes, anchor: Ints, distances: list[int]) -> Ints:
+def _places(
+    column: BinaryColumn,
+    row: Ints,
+    word: bytes,
+    anchor: Ints,
+    distances: list[int],
+    *,
+    is_last: bool = False,
+) -> Ints:
     """Return where ``word`` stands in each of these rows; -1 if it does not.
 
     Args:
         column: the lines.
         row: which of them.
-        word: what stands in a heartbeat's line once.
+        word: what stands in such a line once.
         anchor: a place in each row from which it mostly is as far away as in other rows.
         distances: how far it was so far; new ones are added.
+        is_last: look for the last such word, not for the first.
     """
     places = np.full(len(row), -1)
     for distance in distances:
@@ -330,7 +356,7 @@ def _places(column: BinaryColumn, row: Ints, word: bytes, anchor: Ints, distance
             break
     _put_first(distances, places - anchor)
     for index in np.flatnonzero(places < 0).tolist():
-        at = column.find(int(row[index]), word) if places[index] < 0 else -1
+        at = column.find(int(row[index]), word, is_last=is_last) if places[index] < 0 else -1
         if at >= 0:
             places[index] = at
             if len(distances) < _DISTANCES_MAX:
@@ -358,19 +384,8 @@ def _put_first(distances: list[int], newest: Ints) -> None:
             distances.insert(0, middle)
 
 
-def _dates(column: BinaryColumn, start: Ints) -> tuple[npt.NDArray[np.bytes_], Ints, Bools]:
-    """Return each row's leading second and milliseconds, and whether it begins with them."""
-    dated = (column.byte(start) == ord("[")) & (column.byte(start + 20) == ord(","))
-    millis = np.zeros(len(start), np.int64)
-    for place in (21, 22, 23):
-        digit = column.byte(start + place) - ord("0")
-        dated &= (digit >= 0) & (digit <= 9)
-        millis = millis * 10 + digit
-    return column.text(start + 1, _SECOND_SIZE), millis, dated
-
-
 def _apis(column: BinaryColumn, start: Ints, end: Ints, writing: Writing) -> Ints:
-    """Return which API the text between each date and ``end``, a head with its correlation id, names.
+    """Return which API the text from ``start`` to before ``end``, a head with its correlation id, names.
 
     -1 for any other text.
     """
@@ -385,10 +400,3 @@ def _apis(column: BinaryColumn, start: Ints, end: Ints, writing: Writing) -> Int
     codes = writing.heads.codes_in(column, start[good], (end - size)[good])
     apis[good] = np.array([*writing.apis, -1], np.int64)[codes]
     return apis
-
-
-def _seconds(text: npt.NDArray[np.bytes_], known: Known[bytes]) -> Ints:
-    """Return the code of each second; -1 if the text is none."""
-    # Lines of one second mostly follow one another.
-    turns = np.flatnonzero(np.append(True, text[1:] != text[:-1])[: len(text)])
-    return np.repeat(known.codes(text[turns].tolist()), np.diff(np.append(turns, len(text))))

@@ -35,7 +35,9 @@ _IDENTITY = re.compile(_IDENTITY_SHAPE % _GROUPS)
 _COMMITTER = re.compile(_COMMITTER_SHAPE % _GROUPS)
 _MODERN = re.compile(_MODERN_SHAPE % (_GROUPS | {b"epoch": rb"(\d{1,9})"}))
 
-# A line is its head, then WHO, TIMES and FROM between these words, which stand once in a plain line.
+BEGIN, END = b"Completed request:{", b'"}}'
+"""How a message begins and ends."""
+# A message is its head, then WHO, TIMES and FROM between these words, which stand once in a plain one.
 WHO_AFTER = b',"clientId":'
 TIMES_AFTER = b',"totalTimeMs":'
 FROM_AFTER = b',"securityProtocol":'
@@ -144,9 +146,10 @@ FROM = (
     + _TEXT
     + rb',"softwareVersion":'
     + _SKIPPED
-    + rb"\}\}(?: \(kafka\.request\.logger\)(?: \[CRLF\])?)?\n?"
+    + rb"\}\}"
 )
-"""Groups: principal, software."""
+"""As far as the end of the message. Groups: principal, software."""
+_TAIL = rb"(?: \(kafka\.request\.logger\)(?: \[CRLF\])?)?\n?"
 
 LINE = re.compile(
     rb"(?:\[("
@@ -162,6 +165,7 @@ LINE = re.compile(
     + TIMES
     + FROM_AFTER
     + FROM
+    + _TAIL
 )
 """A whole line about a classic heartbeat. Groups: the second and its milliseconds (both or neither), client
 id, what identifies the member and its answer, connection, principal, software."""

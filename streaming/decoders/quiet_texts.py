@@ -19,8 +19,7 @@ _Who = tuple[bytes, bytes, bytes]
 _Origin = tuple[bytes, bytes]
 """Principal, software."""
 
-_SECOND = re.compile(lines.SECOND)
-_HEAD = re.compile(lines.LEVEL + lines.HEAD)
+_HEAD = re.compile(lines.HEAD)
 _WHO = re.compile(lines.WHO_AFTER + lines.WHO)
 _MODERN_WHO = re.compile(lines.WHO_AFTER + lines.MODERN_WHO)
 _COMMITTER = re.compile(lines.WHO_AFTER + lines.COMMITTER)
@@ -33,6 +32,8 @@ APIS = (lines.HEARTBEAT, lines.COMMIT, lines.MODERN)
 HEARTBEATS, COMMITS, MODERN_BEATS = range(len(APIS))
 """The index of each API in codes of senders."""
 
+_DEPTHS = 3
+"""A message stands in no JSON string, in one, or in one inside another."""
 CODE_BITS = 28
 """Codes have fewer bits than this: there are fewer texts."""
 _PAIR_BYTES, _SENDER_BYTES = 300, 500
@@ -48,6 +49,8 @@ class Words(NamedTuple):
     origin: bytes = lines.FROM_AFTER
     topics: bytes = lines.TOPICS_AFTER
     connection: bytes = lines.CONNECTION_AFTER
+    end: bytes = lines.END
+    """Of the message itself."""
 
 
 class _Committers:
@@ -81,21 +84,22 @@ class _Committers:
 
 
 class Writing:
-    """The texts as bare lines have them, or as they stand in a JSON string; both have the same codes."""
+    """The texts as they stand in so many JSON strings (0: in none); they have the same codes in all."""
 
-    def __init__(self, texts: "Texts", *, is_escaped: bool) -> None:
+    def __init__(self, texts: "Texts", depth: int) -> None:
         def known(of: Known[Any]) -> Finding:
-            return Escaped(of) if is_escaped else of
+            return Escaped(of, depth) if depth else of
 
         committers = texts.committers
-        self.words = Words(*map(escaped, Words())) if is_escaped else Words()
+        self.depth = depth
+        self.words = Words(*(escaped(word, depth) for word in Words())) if depth else Words()
         self.apis = texts.heads.values
         self.heads, self.whos, self.moderns = known(texts.heads), known(texts.whos), known(texts.moderns)
         self.times, self.origins = known(texts.times), known(texts.origins)
         self.identities, self.connections = known(committers.identities), known(committers.connections)
         self.offsets, self.answers = known(committers.offsets), known(committers.answers)
         self.committers = committers.codes
-        self.places: tuple[list[int], ...] = ([], [], [], [])
+        self.places: tuple[list[int], ...] = ([], [], [], [], [])
         """How far the words between the parts stood from the places next to them."""
         self._all: tuple[Finding, ...] = (
             self.heads,
@@ -123,7 +127,9 @@ class Texts:
         self.origins = Known(_origin)
         self.heads = Known(_head)
         self.times = Known(_timed)
-        self.bare, self.inside = Writing(self, is_escaped=False), Writing(self, is_escaped=True)
+        self.writings = [Writing(self, depth) for depth in range(_DEPTHS)]
+        self.begins: list[int] = []
+        """How far the messages began behind the beginning of their rows."""
         self.senders: dict[int, lines.Sender] = {}
         """Those that were asked for, by their code."""
 
@@ -147,30 +153,25 @@ class Texts:
     def bytes(self) -> int:
         """Their rough cost in bytes."""
         pairs = _PAIR_BYTES * len(self.committers.values) + _SENDER_BYTES * len(self.senders)
-        return self.bare.bytes + self.inside.bytes + pairs
+        return sum(writing.bytes for writing in self.writings) + pairs
 
 
 class Names:
     """The texts behind the codes of beats; the beats of one ``Reader`` share them."""
 
     def __init__(self) -> None:
-        self.seconds = Known(_second)
         self.texts = _texts()
         self._bytes_before = self.texts.bytes
 
     @property
     def bytes(self) -> int:
         """Their rough cost in bytes, without what was known before."""
-        return self.seconds.bytes + self.texts.bytes - self._bytes_before
+        return self.texts.bytes - self._bytes_before
 
 
 def _head(text: bytes) -> int | None:
     found = _HEAD.fullmatch(text)
     return None if found is None else APIS.index(int(found[1]))
-
-
-def _second(text: bytes) -> bytes | None:
-    return text if _SECOND.fullmatch(text) else None
 
 
 def _timed(text: bytes) -> bool | None:
@@ -206,8 +207,15 @@ def _connection(text: bytes) -> bytes | None:
 
 
 def _origin(text: bytes) -> _Origin | None:
-    found = _FROM.fullmatch(text)
+    found = _FROM.fullmatch(text) if _is_text(text) else None
     return None if found is None else (found[1], found[2])
+
+
+def _is_text(text: bytes) -> bool:
+    try:
+        return bool(text.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 _kept = Texts()

@@ -91,6 +91,7 @@ class DecodeStage:
             secret=self.secret,
             puts_together=True,
         )
+        reader = LineReader(self.events_ends, self.timezone)
         control = partial(
             decode_control,
             shard_count=self.shard_count,
@@ -100,7 +101,7 @@ class DecodeStage:
         )
         return {
             OFFSETS: _Tables("offsets", Source.OFFSETS, offsets),
-            EVENTS: _EventLines("events", Source.COORDINATOR_LOG, lines, LineReader(self.events_ends)),
+            EVENTS: _EventLines("events", Source.COORDINATOR_LOG, lines, reader),
             CONTROL: _Tables("control", Source.CONTROL, control),
         }
 

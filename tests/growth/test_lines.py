@@ -52,7 +52,7 @@ def _decode(*lines: str) -> None:
     for line in lines:
         row = {"partition": 0, "offset": 0, "timestamp_ms": AT, "key": None, "value": line.encode()}
         table = pa.Table.from_pylist([row], schema=_SCHEMA)
-        decode_lines(LineReader({}).lines(table), shard_count=SHARDS, timezone="UTC")
+        decode_lines(LineReader({}, "UTC").lines(table), shard_count=SHARDS, timezone="UTC")
 
 
 @contextmanager

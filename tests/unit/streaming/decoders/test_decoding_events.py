@@ -433,7 +433,9 @@ def test_arrow_batch() -> None:
     columns = [pa.array(column, kind) for column, kind in zip(zip(*rows, strict=True), types, strict=True)]
     batch = pa.table(columns, ["partition", "offset", "timestamp_ms", "key", "value"])
 
-    assert decode_lines(LineReader({}).lines(batch), shard_count=SHARDS, timezone="UTC") == decoded(*rows)
+    assert decode_lines(LineReader({}, "UTC").lines(batch), shard_count=SHARDS, timezone="UTC") == decoded(
+        *rows
+    )
 
 
 _VALUES = (

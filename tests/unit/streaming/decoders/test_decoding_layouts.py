@@ -1,7 +1,6 @@
 """Rows of the events topic in other layouts than Kafka's own, and lines that imitate others."""
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from coordinator_model.kafka.hashing import shard_of
 from coordinator_model.observations.base import CLUSTER_SHARD, GroupObservation
 from coordinator_model.observations.log import MemberFailed
-from streaming.decoders import quiet_lines
 from streaming.decoders.decoded import Decoded
 from streaming.decoders.decoding_events import Row, decode_rows
 
@@ -386,16 +384,6 @@ def test_shippers_time() -> None:
     ]
 
     assert [at_ms for _, _, at_ms, _ in said(decoded(*rows))] == [AT - 925, AT - 924, AT - 923]
-
-
-def test_heartbeat_with_the_mark_of_our_layout() -> None:
-    """A heartbeat's line is read as fast with the mark that its line breaks were encoded."""
-    beat = (
-        b'"PLAINTEXT","principal":"User:A","listener":"PLAINTEXT","clientInformation":'
-        b'{"softwareName":"unknown","softwareVersion":"unknown"}} (kafka.request.logger) [CRLF]'
-    )
-
-    assert re.fullmatch(quiet_lines.FROM, beat)
 
 
 COMMIT = (

@@ -40,7 +40,7 @@ def decoded(rows: list[Row], *, puts_together: bool, backlog_ends: dict[int, int
     types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
     columns = zip(*rows, strict=True)
     table = pa.table({n: pa.array(list(one), t) for n, t, one in zip(names, types, columns, strict=True)})
-    lines = LineReader(backlog_ends or {}).lines(table)
+    lines = LineReader(backlog_ends or {}, "UTC").lines(table)
     return decode_lines(lines, shard_count=SHARDS, timezone="UTC", puts_together=puts_together)
 
 

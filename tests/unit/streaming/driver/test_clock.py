@@ -327,7 +327,7 @@ def test_copies_tell_the_same_skews_and_are_read_back() -> None:
         }
     )
     whose: dict[str, Any] = {"run": "r", "secret": "hush"}
-    decoded = decode_lines(LineReader({}).lines(rows), shard_count=1, timezone="UTC", **whose)
+    decoded = decode_lines(LineReader({}, "UTC").lines(rows), shard_count=1, timezone="UTC", **whose)
     clocks = [seen.what for seen in decoded.cells[0] if isinstance(seen.what, EventsClock)]
     assert [one.skew_ms for one in clocks] == [{10: 1_000}, {10: 1_000}]
     assert _values(out, "control")[0]["skew_ms"] == {"10": 1_000}

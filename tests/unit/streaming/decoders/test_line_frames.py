@@ -1,0 +1,116 @@
+"""Lines are read where they stand in their envelopes, and count for the broker that these name."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streaming.decoders import quiet_columns
+from streaming.devkit.bench.material import Population, heartbeat_line
+
+AT_MS = 1_795_218_710_925
+LINE = heartbeat_line(Population(groups=10), 1, 1, AT_MS, 1).decode()
+
+
+def inside(
+    *envelopes: dict[str, Any] | str, named: int = -1, reader: quiet_columns.Reader | None = None
+) -> quiet_columns.Found:
+    """Return what is read inside these envelopes, whose keys name this broker."""
+    texts = [one if isinstance(one, str) else json.dumps(one) for one in envelopes]
+    values = pa.chunked_array([pa.array([text.encode() for text in texts], pa.binary())])
+    stamps = np.full(len(texts), AT_MS + 500)
+    return (reader or quiet_columns.Reader("UTC")).found(values, stamps, np.full(len(texts), named))
+
+
+@pytest.mark.parametrize("named", [-1, 3])
+def test_a_broker_that_digits_name_needs_the_key(named: int) -> None:
+    """A shape stands for all digits, so who has no key is opened by itself."""
+    found = inside({"broker": "1", "message": LINE}, {"broker": "2", "message": LINE}, named=named)
+    assert found.broker.tolist() == ([] if named < 0 else [3, 3])
+
+
+def test_other_digits_do_not_matter() -> None:
+    """Times and offsets of a shipper differ in each row."""
+    rows = [{"@timestamp": f"2026-11-21T06:28:5{n}Z", "offset": n * 7919, "log": LINE} for n in range(9)]
+    found = inside(*rows)
+    assert (found.row.tolist(), found.broker.tolist()) == (list(range(9)), [-1] * 9)
+
+
+@pytest.mark.parametrize(
+    "envelope",
+    [
+        {"message": LINE, "stream": "stdout", "logtag": "P"},
+        {"message": LINE, "partial_message": 1},
+        {"nested": {"message": LINE}},
+        {"message": LINE + " "},
+        {"message": LINE.replace("client", "cli\tent")},
+        {"message": "x", "original": LINE},
+        '{"message": "' + LINE + '"}',
+        '{"message": ' + json.dumps(LINE) + ', "message": "the last one counts"}',
+        '{"message": ' + json.dumps(LINE) + ", broken",
+        '{"message": ' + json.dumps(LINE).replace('\\"', '\\\\"', 1) + "}",
+        '{"message": ' + json.dumps(LINE) + ', "pad": "' + 16_384 * "x" + '"}',
+    ],
+)
+def test_what_is_not_simple_is_opened_by_itself(envelope: dict[str, Any] | str) -> None:
+    """Also beside a simple one."""
+    assert inside(envelope, {"message": LINE}).row.tolist() == [1]
+
+
+MESSAGE = LINE[LINE.index("Completed") : LINE.rindex("}}") + 2]
+QUOTED = json.dumps(MESSAGE)
+TWICE = json.dumps(f'{{"timeMillis":1795218710925,"level":"DEBUG","message":{QUOTED}}}\n')
+LAYOUTS = {
+    "kafka": f"[2026-11-20 23:51:50,925] DEBUG {MESSAGE} (kafka.request.logger)",
+    "encoded": f"[2026-11-20 23:51:50,925] DEBUG {MESSAGE} (kafka.request.logger) [CRLF]",
+    "windows": f"[2026-11-20 23:51:50,925] DEBUG {MESSAGE} (kafka.request.logger)\r\n",
+    "strimzi": f"2026-11-20 23:51:50 DEBUG [data-plane-handler-3] logger:283 - {MESSAGE}",
+    "strimzi-3": f"2026-11-20 23:51:50,925 DEBUG {MESSAGE} (kafka.request.logger) [handler-3]",
+    "zoned": f"2026-11-21T00:51:50.925+01:00 DEBUG {MESSAGE}",
+    "message": MESSAGE,
+    "cri": f"2026-11-20T23:51:50.9251Z stdout F [2026-11-20 23:51:50,925] DEBUG {MESSAGE}",
+    "log4j2": f'{{"instant":{{"epochSecond":1795218710,"nanoOfSecond":925000000}},"message":{QUOTED}}}',
+    "millis": f'{{"timeMillis":1795218710925,"level":"DEBUG","message":{QUOTED},"threadId":3}}',
+    "ecs": f'{{"@timestamp":"2026-11-20T23:51:50.925Z","log.level":"DEBUG","message":{QUOTED}}}',
+    "epoch": f'{{"date":1795218710.925,"log":{QUOTED}}}',
+    "docker": f'{{"log":{TWICE},"stream":"stdout","time":"2026-11-20T23:51:50.9301Z"}}',
+    "pairs": f"time=2026-11-20T23:51:50.925Z level=debug msg={QUOTED}",
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_any_layout_is_read(layout: str) -> None:
+    """Its line has its time, or else its record's; one in whole seconds has the record's milliseconds."""
+    found = inside(LAYOUTS[layout])
+    expected_ms = {"message": AT_MS + 500, "strimzi": 1_795_218_710_999}.get(layout, AT_MS)
+    assert (found.row.tolist(), found.at_ms.tolist()) == ([0], [expected_ms])
+    assert found.is_alone.tolist() == [layout[:3] not in ("cri", "log", "mil", "ecs", "epo", "doc", "pai")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"23:51:50,925 DEBUG {MESSAGE}",
+        f"20 Nov 2026 23:51:50,925 DEBUG {MESSAGE}",
+        f"20261120T235150,925 DEBUG {MESSAGE}",
+        f'{{"time":"2026-11-20","message":{QUOTED}}}',
+        f'{{"time":179521871092,"message":{QUOTED}}}',
+        f'{{"timeUnixNano":1795218710925999999,"message":{QUOTED}}}',
+    ],
+)
+def test_times_that_are_not_read_here(text: str) -> None:
+    """Their lines are read one by one."""
+    assert not len(inside(text).row)
+
+
+def test_frames_that_are_new_in_each_row_are_given_up() -> None:
+    """They would be learned for ever; the next reader begins again, and learns few of them."""
+    rows = [
+        {"id": "".join(chr(97 + n // 26**place % 26) for place in range(4)), "log": LINE}
+        for n in range(2_000)
+    ]
+    counts = [len(inside(*rows).row) for _ in range(3)]
+    assert 0 < max(counts) <= 200
+    assert len(inside({"log": LINE}).row) == 1

@@ -149,7 +149,7 @@ class _Decoding:
         if block.beats is not None and len(block.beats.row):
             self._stretch(block.partition, block.backlog, _broker_of(block.key)).columns.append(block.beats)
         for index, value in enumerate(block.values):
-            found = quiet_lines.LINE.fullmatch(value) if value else None
+            found = quiet_lines.LINE.fullmatch(value) if value and quiet_lines.is_text(value) else None
             place = block.place(index)
             if found is None:
                 self._read_other(place, block.key, value)
@@ -421,13 +421,9 @@ class _Decoding:
         return ()
 
     def _add_quiet(self, stretch: Stretch) -> None:
-        """Add the coalesced lines of every member; a member whose names are not text is counted."""
+        """Add the coalesced lines of every member."""
         counts: dict[int, int] = {}
-
-        def unreadable(identity: bytes, error: UnicodeError, lines: int) -> None:
-            self._reject("not_utf8", identity, str(error), lines)
-
-        for shard, seen, api, count in stretch.quiet(self._shard_count, unreadable):
+        for shard, seen, api, count in stretch.quiet(self._shard_count):
             self._decoded.add(shard, seen)
             counts[api] = counts.get(api, 0) + count
         self._count(counts)

@@ -172,6 +172,18 @@ id, what identifies the member and its answer, connection, principal, software."
 IDENTITY = 4
 CLIENT = (3, 5, 6, 7)
 
+
+def is_text(line: bytes) -> bool:
+    """Say whether a line, or a part of one, is UTF-8; what ``LINE`` matches may be something else."""
+    if line.isascii():
+        return True
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 ClientTexts = tuple[bytes, bytes, bytes, bytes]
 """Client id, connection, principal and software, as the line has them."""
 
@@ -223,11 +235,7 @@ class Sender:
         self._said: tuple[int, int, Said] | None = None
 
     def said(self, shard_count: int) -> tuple[int, Said]:
-        """Return the shard of the group, and what was said.
-
-        Raises:
-            UnicodeDecodeError: a text in the line is not UTF-8.
-        """
+        """Return the shard of the group, and what was said."""
         known = self._said
         if known is None or known[0] != shard_count:
             said = said_by(self.identity, self.client)
@@ -236,11 +244,7 @@ class Sender:
 
 
 def said_by(identity: bytes, client: ClientTexts) -> Said:
-    """Return what a line says with these texts.
-
-    Raises:
-        UnicodeDecodeError: a text in the line is not UTF-8.
-    """
+    """Return what a line says with these texts, which are UTF-8."""
     api, (group, member_id, generation, error_code, instance_id) = _read_identity(identity)
     client_id, connection, principal, software = client
     return Said(

@@ -179,7 +179,7 @@ def _timed(text: bytes) -> bool | None:
 
 
 def _who(text: bytes) -> _Who | None:
-    found = _WHO.fullmatch(text)
+    found = _WHO.fullmatch(text) if lines.is_text(text) else None
     return None if found is None else (found[1], found[2], found[3])
 
 
@@ -207,15 +207,8 @@ def _connection(text: bytes) -> bytes | None:
 
 
 def _origin(text: bytes) -> _Origin | None:
-    found = _FROM.fullmatch(text) if _is_text(text) else None
+    found = _FROM.fullmatch(text) if lines.is_text(text) else None
     return None if found is None else (found[1], found[2])
-
-
-def _is_text(text: bytes) -> bool:
-    try:
-        return bool(text.decode())
-    except UnicodeDecodeError:
-        return False
 
 
 _kept = Texts()

@@ -4,7 +4,7 @@ Observations are coalesced only within such a stretch: a run's last offset stand
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
@@ -168,24 +168,15 @@ class Stretch:
         for _, _, newest, times in by_sender(beats.sender, at_ms):
             self.beat(beats.sender_at(newest), times, offset[newest], stamp[newest])
 
-    def quiet(
-        self, shard_count: int, unreadable: Callable[[bytes, UnicodeError, int], None]
-    ) -> Iterator[tuple[int, on.Seen, int, int]]:
-        """Yield shard, coalesced lines, their API and number for each member; hear the broker at their times.
-
-        ``unreadable`` gets the identity of a member whose names are not text, and its number of lines.
-        """
+    def quiet(self, shard_count: int) -> Iterator[tuple[int, on.Seen, int, int]]:
+        """Yield shard, coalesced lines, their API and number by member; hear the broker at their times."""
         partition, backlog, broker, source = self.partition, self.backlog, self.broker, on.Source.REQUEST_LOG
         newest = self.newest
-        for identity, run in self.runs.items():
+        for run in self.runs.values():
             times = run.times
             if len(times) > 1:
                 times.sort()
-            try:
-                shard, said = run.sender.said(shard_count)
-            except UnicodeDecodeError as error:
-                unreadable(identity, error, len(times))
-                continue
+            shard, said = run.sender.said(shard_count)
             yield (
                 shard,
                 on.Seen(

@@ -147,11 +147,7 @@ def _grouped(
     groups: dict[tuple[str, int], _Group] = {}
     singly: list[int] = []
     for sender, first, _, times in by_sender(code, at_ms):
-        try:
-            shard, said = texts.sender_of(sender).said(shard_count)
-        except UnicodeDecodeError:
-            singly.append(sender)
-            continue
+        shard, said = texts.sender_of(sender).said(shard_count)
         if said.error_code:
             singly.append(sender)
             continue

@@ -1,13 +1,14 @@
 """Lines are read where they stand in their envelopes, and count for the broker that these name."""
 
 import json
+import time
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from streaming.decoders import quiet_columns
+from streaming.decoders import LineReader, quiet_columns
 from streaming.devkit.bench.material import Population, heartbeat_line
 
 AT_MS = 1_795_218_710_925
@@ -98,11 +99,46 @@ def test_any_layout_is_read(layout: str) -> None:
         f'{{"time":"2026-11-20","message":{QUOTED}}}',
         f'{{"time":179521871092,"message":{QUOTED}}}',
         f'{{"timeUnixNano":1795218710925999999,"message":{QUOTED}}}',
+        f'{{"timestamp":"0079521871092","message":{QUOTED}}}',
+        f'{{"message":{QUOTED},"stream":"stdout","logtag":"\\u0050"}}',
     ],
 )
-def test_times_that_are_not_read_here(text: str) -> None:
-    """Their lines are read one by one."""
+def test_what_digits_may_change_is_not_read_here(text: str) -> None:
+    """Times in other notations, and letters that are written as numbers; such lines are read one by one."""
     assert not len(inside(text).row)
+
+
+@pytest.mark.parametrize(
+    ("before", "count"), [("", 1), ('{"@timestamp":"2026-10-25T01:30:00.2Z","log":"', 0)]
+)
+def test_an_hour_that_comes_twice(before: str, count: int) -> None:
+    """The record's time decides, unless an envelope tells one that is closer to the line."""
+    line = f"2026-10-25 02:30:00,123 DEBUG {MESSAGE}"
+    text = before + json.dumps(line)[1:] + "}" if before else line
+    stamps = np.array([1_792_888_200_000])
+    assert time.gmtime(stamps[0] / 1000)[:5] == (2026, 10, 25, 0, 30)
+    values = pa.chunked_array([pa.array([text.encode()], pa.binary())])
+    found = quiet_columns.Reader("Europe/Berlin").found(values, stamps, np.array([-1]))
+    assert found.at_ms.tolist() == [1_792_888_200_123] * count
+
+
+def test_only_lines_alone_are_read_beside_a_part_of_another() -> None:
+    """A container runtime's next line may be the rest; a bare line is never one."""
+    part = f"2026-11-20T23:51:50.9Z stdout P [2026-11-20 23:51:50,925] DEBUG {MESSAGE[:90]}"
+    values = [LAYOUTS[name].encode() for name in ("kafka", "cri", "ecs", "strimzi")]
+    for before, count in ((b"", 4), (part.encode(), 2)):
+        rows = [before, *values]
+        table = pa.table(
+            {
+                "partition": pa.array([0] * 5, pa.int32()),
+                "offset": pa.array(range(5), pa.int64()),
+                "timestamp_ms": pa.array([AT_MS] * 5, pa.int64()),
+                "key": pa.array([None] * 5, pa.binary()),
+                "value": pa.array(rows, pa.binary()),
+            }
+        )
+        blocks = LineReader({}, "UTC").lines(table).blocks
+        assert sum(len(block.beats.row) for block in blocks if block.beats is not None) == count
 
 
 def test_frames_that_are_new_in_each_row_are_given_up() -> None:

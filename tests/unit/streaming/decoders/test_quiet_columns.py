@@ -165,7 +165,7 @@ def _line(chance: random.Random, second: int) -> bytes:
 
 STAMP_MS = 1_795_242_480_500
 """2026-11-21 06:28:00.5 UTC."""
-_NO_JSON_NUMBER = re.compile(rb"(?<![\w.])-?0\d")
+_NO_JSON_NUMBER = re.compile(rb'":\s*-?0\d')
 """A number that begins with 0: the shapes do not look at measured digits one by one, and nobody writes it."""
 
 
@@ -245,6 +245,17 @@ def test_senders_are_known_again_in_the_next_batch() -> None:
     first, again = _beats(lines), _beats(lines)
     assert again.sender_at(7) is first.sender_at(7)
     assert again.names.bytes < first.names.texts.bytes / 10
+
+
+@pytest.mark.parametrize("head", ["[2026-11-21 06:28:00,123] DEBUG ", "2026-11-21 06:28:00 DEBUG logger - "])
+def test_a_line_that_is_no_text_is_counted_and_costs_no_other(head: str) -> None:
+    """Also where its member has said the same in good lines."""
+    message = _lines(1)[0].partition(b"DEBUG ")[2].replace(b" (kafka.request.logger)", b"")
+    bad = message.replace(b'"clientId":"', b'"clientId":"\xff')
+    values: list[bytes | None] = [head.encode() + one for one in (message, bad, message)]
+    for result in (_by_columns(values), _by_line(values)):
+        assert result.counts["request_log", "heartbeat"] == 2
+        assert [(one.reason, one.count) for one in result.bad] == [("not_utf8", 1)]
 
 
 def test_too_many_known_senders_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,10 @@ def test_other_digits_do_not_matter() -> None:
     [
         {"message": LINE, "stream": "stdout", "logtag": "P"},
         {"message": LINE, "partial_message": 1},
+        {
+            "log": LINE.replace('"clientId":"', '"clientId":"' + (16_384 - len(LINE)) * "x"),
+            "stream": "stdout",
+        },
         {"nested": {"message": LINE}},
         {"message": LINE + " "},
         {"message": LINE.replace("client", "cli\tent")},

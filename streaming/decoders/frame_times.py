@@ -7,6 +7,7 @@ in all rows of one frame (``line_frames.py``).
 import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import chain, permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -21,13 +22,13 @@ _DATED = re.compile(
     rb"(?<!\w)0000-00-00[ T]00:00:00(?:[.,:](0{1,9}))?(?: ?(Z|UTC|GMT|[+-]00(?::?00)?)(?![\w:.]))?"
 )
 _INSTANT = re.compile(rb'epochSecond\\*": ?(0{10}), ?\\*"nanoOfSecond\\*": ?(0{1,9})(?!0)')
-_EPOCH = re.compile(rb"(?<![\w.])0{10}(?:[.,](0{1,6})|0{3}|0{6})?(?!\d)")
+_EPOCH = re.compile(rb"(?<![\w.])0{10}(?:[.,](0{1,6})|0{3}|0{6})?(?![\w-])")
 _OTHER = re.compile(
     rb'(?<!0)00?:00(?!0)|"0000-(?:00-00|W00)|(?<!\w)0{8}[T ]0{4}|(?<!0)(?:0{14}|0{17,18}|0{20,23})(?!0)'
 )
 """Times that are not read here."""
-_SLOTS_MAX = 4
-"""Of more not every order is tried."""
+_SLOTS_MAX, _ORDERED_MAX = 24, 4
+"""Of more none is tried, and not every order."""
 _PROBE_ZONE = (b"0330", 12_600_000)
 
 
@@ -136,17 +137,12 @@ def rules_of(before: bytes, behind: bytes) -> Iterator[Rule]:
     yield from (Rule(slot, is_only=is_only) for slot in slots if not slot.is_whole)
     if len(slots) > _SLOTS_MAX:
         return
+    most = len(slots) if len(slots) <= _ORDERED_MAX else 1
     for own in slots:
         if own.is_whole:
             rest = [slot for slot in slots if slot is not own]
-            yield from (Rule(own, (*others, None), is_only) for others in _orders(rest))
-
-
-def _orders(slots: Sequence[Slot]) -> Iterator[tuple[Slot, ...]]:
-    yield ()
-    for index, slot in enumerate(slots):
-        for rest in _orders([*slots[:index], *slots[index + 1 :]]):
-            yield (slot, *rest)
+            orders = chain.from_iterable(permutations(rest, size) for size in range(most + 1))
+            yield from (Rule(own, (*others, None), is_only) for others in orders)
 
 
 # --- probes ------------------------------------------------------------------------------------------
@@ -241,7 +237,6 @@ class Clock:
 
     def _seconds(self, column: BinaryColumn, base: Ints, slot: Slot) -> tuple[Ints, Ints]:
         """Return both readings of the second of each row, epoch ms; -1: there is no such date."""
-        first, second = np.empty(len(base), np.int64), np.empty(len(base), np.int64)
         text = column.text(base + slot.second, _SECOND_SIZE)
         # Lines of one second mostly follow one another.
         differs = text[1:] != text[:-1]

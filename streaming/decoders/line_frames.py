@@ -24,7 +24,7 @@ SIZE_MAX = 4_096
 """Longer text before or behind a message is not examined."""
 ROW_SIZE_MAX = 1 << 14
 """Docker cuts lines of this size, and only their length tells."""
-_FRAMES_MAX = 1_000
+_FRAMES_MAX = 4_000
 """More of them are no frames: something else than digits differs in each row."""
 _NEW_MAX, _NEW_EACH = 200, 20
 """Frames that are learned: at first, and more for each reader."""
@@ -139,7 +139,7 @@ _known = Frames()
 
 
 def known_frames() -> Frames:
-    """Return the frames that this process has met, for one more reader."""
+    """Return the frames that this process has met, to one more reader."""
     _known.begin()
     return _known
 

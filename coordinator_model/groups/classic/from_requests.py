@@ -261,31 +261,33 @@ def _leave_accepted(turn: Turn, what: LeaveAnswered) -> None:
     static = member_of_instance(group, what.instance_id)
     member_id = what.member_id or (static.member_id if static else "")
     handed_out_ms = group.pending.pop(member_id, None)
-    was_here = member_id in group.members or (member_id != "" and departure_of(group, member_id) is None)
+    is_here = member_id in group.members
+    is_unknown = member_id != "" and not is_here and departure_of(group, member_id) is None
     how = how_it_left(what.reason)
+    if is_unknown and _ended_join_phase(turn, handed_out_ms):
+        return
     if handed_out_ms is not None:
-        if _ended_join_phase(turn, handed_out_ms):
-            return
         _left_while_joining(turn, member_id, handed_out_ms)
     else:
         depart(turn, member_id, how, reason=what.reason or "", client=what.client)
     detail = f"client reason: {what.reason}" if what.reason else ""
     why = cause_by(group, how, member_id, detail)
     explain_start(turn, why)
-    if was_here or handed_out_ms is not None:
+    if is_here or is_unknown or handed_out_ms is not None:
         # Kafka: a Stable group rebalances even if a pending member leaves.
         members_gone(turn, turn.at_ms, why, by=Inference.LEAVE_ACCEPTED)
 
 
-def _ended_join_phase(turn: Turn, handed_out_ms: int) -> bool:
+def _ended_join_phase(turn: Turn, handed_out_ms: int | None) -> bool:
     """Return whether the join phase ended because a client left that had an id and had not joined.
 
-    The joins that waited for that client are answered before its LeaveGroup is.
+    The joins that waited for that client are answered before its LeaveGroup is.  A client of which nothing is
+    known is such a one as well: an answer that is read again says the same of it.
     """
     last = turn.group.rebalance
     if last is None or turn.group.state is not GroupState.COMPLETING_REBALANCE:
         return False
-    return handed_out_ms <= last.joined_at_ms and turn.at_ms - last.joined_at_ms <= JOINS_WITHIN_MS
+    return (handed_out_ms or 0) <= last.joined_at_ms and turn.at_ms - last.joined_at_ms <= JOINS_WITHIN_MS
 
 
 def _left_while_joining(turn: Turn, member_id: str, handed_out_ms: int) -> None:

@@ -69,14 +69,8 @@ _DOCKER_PART_BYTES = 16_384
 """Length at which Docker's json-file cuts a line."""
 
 
-_TRUE = (True, "true")
-_GOES_ON = (
-    ("_partial", _TRUE),
-    ("_LINE_BREAK", ("line-max",)),
-    ("CONTAINER_PARTIAL_MESSAGE", _TRUE),
-    ("partial_message", _TRUE),
-)
-"""Vector, journald, and Docker's journald and fluentd drivers; only Docker's mark the last part."""
+_GOES_ON = ("_partial", "CONTAINER_PARTIAL_MESSAGE", "partial_message")
+"""Vector, and Docker's journald and fluentd drivers; only Docker's mark the last part."""
 _SOURCE_NESTS = frozenset(
     {"host", "container", "kubernetes", "log", "file", "labels", "stream", "resource", "attributes", "fields"}
 )
@@ -175,7 +169,7 @@ def part_of(fields: Fields) -> tuple[str, bool] | None:
     if tag in ("P", "F"):
         return stream, tag == "P"
     if marks_no_end(fields):
-        return stream, fields.get("partial_last") not in _TRUE
+        return stream, not _is_true(fields.get("partial_last"))
     log = fields.get("log")
     if isinstance(log, str) and fields.keys() <= _DOCKER_FIELDS:
         is_cut = len(log) <= _DOCKER_PART_BYTES and len(log.encode(errors="replace")) == _DOCKER_PART_BYTES
@@ -185,7 +179,11 @@ def part_of(fields: Fields) -> tuple[str, bool] | None:
 
 def marks_no_end(fields: Fields) -> bool:
     """Return whether a part has a mark that the last part of its line does not have."""
-    return any(fields.get(name) in values for name, values in _GOES_ON)
+    return fields.get("_LINE_BREAK") == "line-max" or any(_is_true(fields.get(name)) for name in _GOES_ON)
+
+
+def _is_true(found: Any) -> bool:
+    return found is True or found == "true"
 
 
 def message_of(fields: Fields) -> str | None:

@@ -100,7 +100,7 @@ class LineReader:
     @property
     def size(self) -> int:
         """Rough cost in bytes of all that it has read."""
-        return self._size + self._columns.names.bytes
+        return self._size + self._columns.bytes
 
     def lines(self, rows: pa.Table) -> BufferedLines:
         """Return the rows; heartbeats that cannot be read as a column stay lines."""

@@ -1,7 +1,7 @@
 """Takes lines out of the JSON in which shippers send them, before the columns are read.
 
 Most users' rows are JSON objects around one whole line in Kafka's own pattern.  Most lines are read where
-they stand (``quiet_columns.Reader.inside``); the others are taken out one by one, and then take the same way
+they stand (``quiet_columns.Reader.found``); the others are taken out one by one, and then take the same way
 as bare ones.  What an envelope says beside the line counts only for lines that are not so simple
 (``decoding.open_lines``), which stay.
 
@@ -84,9 +84,10 @@ class Envelopes:
 
 
 def named_brokers(rows: pa.Table) -> Ints:
-    """Return the broker that the key of each row names, -1: none."""
+    """Return the broker that the key of each row names, -1: none, -2: the row is a copy of the clock."""
     keys = rows.column("key").combine_chunks().dictionary_encode()
-    named = np.array([*map(_broker_of, keys.dictionary.to_pylist()), -1], np.int64)
+    texts = keys.dictionary.to_pylist()
+    named = np.array([*(-2 if key == CLOCK_KEY else _broker_of(key) for key in texts), -1], np.int64)
     return np.asarray(named[keys.indices.fill_null(-1).to_numpy(zero_copy_only=False)])
 
 

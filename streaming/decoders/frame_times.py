@@ -25,8 +25,15 @@ _INSTANT = re.compile(rb'epochSecond\\*": ?(0{10}), ?\\*"nanoOfSecond\\*": ?(0{1
 _EPOCH = re.compile(rb"(?<![\w.])0{10}(?:[.,](0{1,6})|0{3}|0{6})?(?![\w-])")
 _OTHER = re.compile(
     rb'(?<!0)00?:00(?!0)|"0000-(?:00-00|W00)|(?<!\w)0{8}[T ]0{4}|(?<!0)(?:0{14}|0{17,18}|0{20,23})(?!0)'
+    rb"|: ?-?0[0.]*[eE][+-]?0"
 )
-"""Times that are not read here."""
+"""Times that are not read here, and of which the digits of probes may make none."""
+_COMPACT = re.compile(rb"(?<!0)0{8}[T ]0{6}")
+"""A date and a time without separators: these digits are no epoch."""
+_LONG = re.compile(rb"0{9}")
+"""A number that may be a time in another unit."""
+_NEXT_FIELD = re.compile(rb'["=]')
+"""What stands between a time and the message only if the time is another field's."""
 _SLOTS_MAX, _ORDERED_MAX = 24, 4
 """Of more none is tried, and not every order."""
 _PROBE_ZONE = (b"0330", 12_600_000)
@@ -62,21 +69,17 @@ class Rule(NamedTuple):
     others: tuple[Slot | None, ...] = ()
     """Of which the milliseconds are, if its own are unknown; None: the timestamp."""
     is_only: bool = True
-    """Whether the frame has no other slot."""
+    """Whether nothing else tells a time: in an hour that comes twice, the timestamp says which is meant."""
 
 
-def _slots_in(shape: bytes, *, is_behind: bool) -> tuple[list[Slot], int]:
-    """Return the times in a text whose digits are 0, and where the last one ends that is not read here.
-
-    -1: there is no such one.
-    """
+def _slots_in(shape: bytes, *, is_behind: bool) -> tuple[list[Slot], bytes]:
+    """Return the times in a text whose digits are 0, and the text without them."""
     left, slots = bytearray(shape), []
     for pattern, read in ((_DATED, _dated), (_INSTANT, _instant), (_EPOCH, _epoch)):
         for found in pattern.finditer(bytes(left)):
             slots.append(read(found, is_behind=is_behind))
             left[found.start() : found.end()] = b"x" * (found.end() - found.start())
-    ends = [found.end() for found in _OTHER.finditer(bytes(left))]
-    return sorted(slots, key=lambda slot: slot.second), max(ends, default=-1)
+    return sorted(slots, key=lambda slot: slot.second), bytes(left)
 
 
 def _dated(found: re.Match[bytes], *, is_behind: bool) -> Slot:
@@ -124,16 +127,19 @@ def rules_of(before: bytes, behind: bytes) -> Iterator[Rule]:
 
     All digits in the texts are 0.
     """
-    first, other = _slots_in(before, is_behind=False)
-    last, other_behind = _slots_in(behind, is_behind=True)
-    if max(other, other_behind) >= 0:
-        # Whatever those tell, the time next to the message counts.
-        if first and first[-1].second > other and not first[-1].is_whole:
+    if _COMPACT.search(before) or _COMPACT.search(behind):
+        return
+    first, left = _slots_in(before, is_behind=False)
+    last, left_behind = _slots_in(behind, is_behind=True)
+    others = [found.end() for found in _OTHER.finditer(left)]
+    if others or _OTHER.search(left_behind):
+        # Whatever those tell, the line's own time counts.
+        if first and _is_own(first[-1], left, max(others, default=0)):
             yield Rule(first[-1], is_only=False)
         return
     slots = first + last
     yield Rule(None)
-    is_only = len(slots) == 1
+    is_only = len(slots) == 1 and not _LONG.search(left + left_behind)
     yield from (Rule(slot, is_only=is_only) for slot in slots if not slot.is_whole)
     if len(slots) > _SLOTS_MAX:
         return
@@ -143,6 +149,11 @@ def rules_of(before: bytes, behind: bytes) -> Iterator[Rule]:
             rest = [slot for slot in slots if slot is not own]
             orders = chain.from_iterable(permutations(rest, size) for size in range(most + 1))
             yield from (Rule(own, (*others, None), is_only) for others in orders)
+
+
+def _is_own(slot: Slot, left: bytes, other: int) -> bool:
+    """Say whether a time is in the header of the message itself, which ends ``left``, behind others."""
+    return not slot.is_whole and slot.second >= other and not _NEXT_FIELD.search(left, slot.second)
 
 
 # --- probes ------------------------------------------------------------------------------------------
@@ -159,8 +170,11 @@ def nearest(slot: Slot, at_ms: int) -> int:
     return second_ms + least + millis % (most - least + 1)
 
 
-def write(text: bytearray, slot: Slot, at_ms: int) -> None:
-    """Write a time (from ``nearest``) into the text in which the slot is."""
+def write(text: bytearray, slot: Slot, at_ms: int, local_ms: int) -> None:
+    """Write a time (from ``nearest``) into the text in which the slot is.
+
+    ``local_ms`` is what local times are ahead of UTC.
+    """
     zone = bytes(text[slot.zone : slot.zone + slot.zone_size])
     second_ms = at_ms
     if zone[:1] in (b"+", b"-"):
@@ -171,6 +185,8 @@ def write(text: bytearray, slot: Slot, at_ms: int) -> None:
         for place, digit in zip(places, digits, strict=True):
             text[place] = digit
         second_ms += offset_ms if zone[:1] == b"+" else -offset_ms
+    elif not zone:
+        second_ms += local_ms
     if slot.is_epoch:
         text[slot.second : slot.second + _EPOCH_SIZE] = b"%d" % (at_ms // 1000)
     else:
@@ -232,7 +248,7 @@ class Clock:
         first, second = self._seconds(column, base, slot)
         # In an hour that comes twice a line's record, or what else is known of its time, decides.
         good = (first >= 0) & ((first == second) | rule.is_only)
-        is_second = np.abs(second - stamp) < np.abs(first - stamp)
+        is_second = (stamp >= 0) & (np.abs(second - stamp) < np.abs(first - stamp))
         return np.where(is_second, second, first) + millis, good
 
     def _seconds(self, column: BinaryColumn, base: Ints, slot: Slot) -> tuple[Ints, Ints]:

@@ -1,13 +1,15 @@
 """What stands around a line's message in its row: a layout's header and tail, a shipper's envelope.
 
 It repeats from row to row in all but its digits (times, thread numbers, offsets in a file), so each frame is
-learned once: ``decoding.open_lines`` opens a few rows made of it with other digits, which show what a row in
-this frame says of its broker and its time.  No layout needs to be known here.
+learned once: ``decoding.open_lines`` opens rows made of it with other digits, times and time zones, which show
+what any row in this frame says of its broker and its time.  No layout needs to be known here.  Where digits
+of a row may mean what those of no such row do, ``frame_times`` knows no rule, and rows are opened one by one.
 """
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -24,19 +26,20 @@ SIZE_MAX = 4_096
 """Longer text before or behind a message is not examined."""
 ROW_SIZE_MAX = 1 << 14
 """Docker cuts lines of this size, and only their length tells."""
-_FRAMES_MAX = 4_000
-"""More of them are no frames: something else than digits differs in each row."""
+_TEXTS_MAX = 4_000
+"""More of them are not kept: something else than digits differs in each row."""
 _NEW_MAX, _NEW_EACH = 200, 20
 """Frames that are learned: at first, and more for each reader."""
-_DIGIT = re.compile(rb"\d")
+_DIGITS = re.compile(rb"\d+")
 _CODE_BITS, _DEPTH_BITS = 28, 2
 _VARIES = -2
-_PROBES = 12
+_PROBES, _PROBES_MAX = 12, 48
+"""More than the least only while several rules explain all."""
 _SAYS = b'Completed request:{"isForwarded":false,"clientInformation":{"softwareVersion":"4.3.1"}}'
 _FORTNIGHT_S = 1_209_600
 _SINCE_S = 1_795_218_710
 _AWAY_S = (0, 0, 0, 1, -1, -7, 7_200)
-"""How far the times in a probe are from one another."""
+"""How far the times in a probe are apart: most are in one second, so that rules for whole seconds differ."""
 
 
 class Frame(NamedTuple):
@@ -65,21 +68,39 @@ class Frames:
     """The frames that this process has met."""
 
     def __init__(self) -> None:
-        self._before = Known(bytes)
-        self._behind = Known(bytes)
+        self._before, self._behind = _texts(), _texts()
         self._frames: dict[int, Frame | None] = {}
         """By the codes of what stands before and behind, and the depth; None: to be opened one by one."""
+        self._old: set[int] = set()
+        """Those that an earlier reader has met."""
+        self._again: set[int] = set()
+        """Those of them that this reader has met as well."""
         self._left = _NEW_MAX - _NEW_EACH
 
+    @property
+    def size(self) -> int:
+        """Rough cost in bytes of what stands around messages."""
+        return self._before.bytes + self._behind.bytes
+
     def begin(self) -> None:
-        """Let one more reader use and learn frames; what was known is forgotten if it was too much."""
-        if self._is_full:
-            self._before, self._behind, self._frames = Known(bytes), Known(bytes), {}
+        """Let one more reader use and learn frames; if there are too many, only those that recur are kept."""
+        if max(len(self._before.values), len(self._behind.values), len(self._frames)) >= _TEXTS_MAX:
+            self._keep_those(self._again)
+        self._old, self._again = set(self._frames), set()
         self._left = min(self._left + _NEW_EACH, _NEW_MAX)
 
-    @property
-    def _is_full(self) -> bool:
-        return max(len(self._before.values), len(self._behind.values)) > _FRAMES_MAX
+    def _keep_those(self, codes: Iterable[int]) -> None:
+        kept = [(*self._parts(code), self._frames[code]) for code in codes]
+        self._before, self._behind, self._frames = _texts(), _texts(), {}
+        for before, behind, depth, frame in kept:
+            pair = self._before.codes([before]), self._behind.codes([behind])
+            self._frames[int(_codes(*pair, depth)[0])] = frame
+
+    def _parts(self, code: int) -> tuple[bytes, bytes, int]:
+        """Return what stands before and behind, and the depth."""
+        pair, depth = code >> _DEPTH_BITS, code & ((1 << _DEPTH_BITS) - 1)
+        before, behind = pair >> _CODE_BITS, pair & ((1 << _CODE_BITS) - 1)
+        return self._before.values[before], self._behind.values[behind], depth
 
     def around(
         self,
@@ -108,12 +129,10 @@ class Frames:
         flags, numbers = np.zeros((2, len(row)), np.bool_), np.full((2, len(row)), -1)
         around = Around(flags[0], numbers[0], numbers[1], flags[1])
         near = np.flatnonzero((begin - start <= SIZE_MAX) & (stop - end <= SIZE_MAX))
-        if not len(near) or self._is_full:
-            return around
         before = self._before.codes_in(column, start[near], begin[near], digits=False)
         behind = self._behind.codes_in(column, end[near], stop[near], digits=False)
-        codes = (((before << _CODE_BITS) | behind) << _DEPTH_BITS) | depth
-        for code in np.unique(codes).tolist():
+        codes = np.where((before < 0) | (behind < 0), -1, _codes(before, behind, depth))
+        for code in np.unique(codes[codes >= 0]).tolist():
             frame = self._frame(code)
             if frame is not None:
                 some = near[codes == code]
@@ -124,15 +143,24 @@ class Frames:
         return around
 
     def _frame(self, code: int) -> Frame | None:
-        if code not in self._frames:
-            if not self._left:
-                return None
+        if code in self._old:
+            self._again.add(code)
+        if code not in self._frames and self._left:
             self._left -= 1
-            pair, depth = code >> _DEPTH_BITS, code & ((1 << _DEPTH_BITS) - 1)
-            before, behind = pair >> _CODE_BITS, pair & ((1 << _CODE_BITS) - 1)
-            texts = self._before.values[before][:-1], self._behind.values[behind][1:]
-            self._frames[code] = learned(*texts, depth)
-        return self._frames[code]
+            self._frames[code] = None  # whatever happens now
+            before, behind, depth = self._parts(code)
+            self._frames[code] = learned(before[:-1], behind[1:], depth)
+        return self._frames.get(code)
+
+
+def _texts() -> Known[bytes]:
+    """Return texts that are known, so many at most."""
+    room = count()
+    return Known(lambda text: text if next(room) < _TEXTS_MAX else None)
+
+
+def _codes(before: Ints, behind: Ints, depth: int) -> Ints:
+    return (((before << _CODE_BITS) | behind) << _DEPTH_BITS) | depth
 
 
 _known = Frames()
@@ -150,6 +178,7 @@ class _Probe(NamedTuple):
     value: bytes
     times: dict[Slot, int]
     stamp_ms: int
+    timezone: str
     is_optional: bool
 
 
@@ -165,7 +194,9 @@ def learned(before: bytes, behind: bytes, depth: int = 0) -> Frame | None:
         return None  # digits in it may mean any character
     rules = list(frame_times.rules_of(before, behind))
     brokers, alone = set(), set()
-    for probe in _probes(before, behind, depth):
+    for number, probe in enumerate(_probes(before, behind, depth)):
+        if number >= _PROBES and len(rules) == 1:
+            break
         opened = _opened(probe)
         if opened is None and probe.is_optional:
             continue
@@ -174,8 +205,7 @@ def learned(before: bytes, behind: bytes, depth: int = 0) -> Frame | None:
             return None
         brokers.add(opened.line.broker)
         alone.add(opened.carrier.part is None and not opened.carrier.around)
-    broker = brokers.pop() if len(brokers) == 1 else _VARIES
-    return Frame(rules[0], broker, alone == {True})
+    return Frame(rules[0], brokers.pop() if len(brokers) == 1 else _VARIES, alone == {True})
 
 
 def _probes(before: bytes, behind: bytes, depth: int) -> Iterator[_Probe]:
@@ -183,29 +213,63 @@ def _probes(before: bytes, behind: bytes, depth: int) -> Iterator[_Probe]:
     chance = random.Random(0)
     slots = frame_times.slots_of(before, behind)
     says = escaped(_SAYS, depth) if depth else _SAYS
-    for number in range(_PROBES):
-        digit = b"120"[number : number + 1]
-        texts = [_filled(text, digit, chance) for text in (before, behind)]
+    for number in range(_PROBES_MAX):
+        fill = _FILLS[number] if number < len(_FILLS) else _any_digits(chance)
+        texts = [bytearray(_DIGITS.sub(fill, text)) for text in (before, behind)]
+        timezone, local_ms = _ZONES[number % len(_ZONES)]
         second_ms = (_SINCE_S + chance.randrange(_FORTNIGHT_S)) * 1000
         times = {}
         for slot in slots:
             away_ms = chance.choice(_AWAY_S) * 1000 + chance.randrange(1000)
             times[slot] = frame_times.nearest(slot, second_ms + away_ms)
-            frame_times.write(texts[slot.is_behind], slot, times[slot])
+            frame_times.write(texts[slot.is_behind], slot, times[slot], local_ms)
         stamp_ms = second_ms + chance.choice(_AWAY_S) * 1000 + chance.randrange(1000)
         # JSON has no number that begins with zeros, so nothing may be known in such a row.
-        yield _Probe(says.join(texts), times, stamp_ms, is_optional=digit == b"0")
+        yield _Probe(says.join(texts), times, stamp_ms, timezone, is_optional=fill is _zeros)
 
 
-def _filled(text: bytes, digit: bytes, chance: random.Random) -> bytearray:
-    """Return a text with other digits: this one, or "" for any."""
-    return bytearray(_DIGIT.sub(lambda _: digit or b"%d" % chance.randrange(1, 10), text))
+_Fill = Callable[[re.Match[bytes]], bytes]
+"""Returns digits in place of a run of zeros."""
+
+
+def _any_digits(chance: random.Random) -> _Fill:
+    def fill(run: re.Match[bytes]) -> bytes:
+        return b"".join(b"%d" % chance.randrange(1, 10) for _ in run[0])
+
+    return fill
+
+
+def _ones(run: re.Match[bytes]) -> bytes:
+    return b"1" * len(run[0])
+
+
+def _twos(run: re.Match[bytes]) -> bytes:
+    return b"2" * len(run[0])
+
+
+def _zeros(run: re.Match[bytes]) -> bytes:
+    return run[0]
+
+
+def _dated(run: re.Match[bytes]) -> bytes:
+    """Return digits that are a date or a part of one, wherever a date may stand."""
+    size = len(run[0])
+    if size in (5, 6, 7):
+        return b"1627521"[:size]
+    return b"2026" if size == 4 else b"11" if size == 2 else (b"20261111162752123" + size * b"1")[:size]
+
+
+_FILLS: tuple[_Fill, ...] = (_ones, _twos, _zeros, _dated)
+_ZONES = (("UTC", 0), ("Asia/Kathmandu", 20_700_000))
+"""With what local times are ahead of UTC."""
 
 
 def _opened(probe: _Probe) -> Opened | None:
     """Return the whole line that is all that a row holds; None: it does not hold just one."""
     try:
-        found = list(decoding.open_lines(probe.value, key=None, timestamp_ms=probe.stamp_ms, timezone="UTC"))
+        found = list(
+            decoding.open_lines(probe.value, key=None, timestamp_ms=probe.stamp_ms, timezone=probe.timezone)
+        )
     except Exception:  # what opens rows one by one says what is wrong with them
         return None
     opened = found[0] if len(found) == 1 else None

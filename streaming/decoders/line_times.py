@@ -32,5 +32,5 @@ class LineTimes:
 
 def of_beats(beats: Beats) -> tuple[Ints, Ints]:
     """Return the time of each line, and when its broker was heard by it, both in epoch ms."""
-    heard_ms = np.where(beats.at_ms > beats.stamp + AHEAD_MAX_MS, beats.stamp, beats.at_ms)
+    heard_ms = np.where(beats.at_ms - AHEAD_MAX_MS > beats.stamp, beats.stamp, beats.at_ms)
     return np.where(beats.is_classic_beat, heard_ms, beats.at_ms), heard_ms

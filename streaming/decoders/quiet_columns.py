@@ -137,7 +137,13 @@ class Reader:
         """Start without known texts; times in lines that name no zone are in ``timezone``."""
         self.names = Names()
         self._frames = known_frames()
+        self._size_before = self._frames.size
         self._clock = Clock(timezone)
+
+    @property
+    def bytes(self) -> int:
+        """Rough cost in bytes of all texts that it met first."""
+        return self.names.bytes + self._frames.size - self._size_before
 
     def found(self, values: pa.ChunkedArray, stamp: Ints, named: Ints) -> Found:
         """Return the rows among ``values`` (binary) whose lines say nothing new.
@@ -145,12 +151,12 @@ class Reader:
         Args:
             values: rows of a topic, at least one.
             stamp: each record's timestamp, epoch ms.
-            named: which broker the key of each row names; -1: none.
+            named: which broker the key of each row names; -1: none, less: the row is no line.
         """
         found = joined_rows([self._slice(part, first, stamp) for part, first in _slices(values)])
         of_key = named[found.row]
         broker = np.where(of_key >= 0, of_key, found.broker)
-        return found._replace(broker=broker, named=of_key).those(broker >= -1)
+        return found._replace(broker=broker, named=of_key).those((broker >= -1) & (of_key >= -1))
 
     def beats(self, found: Found, offset: Ints, stamp: Ints) -> Beats:
         """Return rows that were found, with the offset and the timestamp of each row."""

@@ -8,8 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streaming.decoders import LineReader, line_frames, quiet_columns
+from streaming.decoders import LineReader, decode_lines, frame_times, line_frames, quiet_columns
+from streaming.decoders.clock_copies import CLOCK_KEY
+from streaming.decoders.decoding_events import Row, decode_rows
 from streaming.devkit.bench.material import Population, heartbeat_line
+from streaming.devkit.bench.mixed_lines import commit_line
 
 AT_MS = 1_795_218_710_925
 LINE = heartbeat_line(Population(groups=10), 1, 1, AT_MS, 1).decode()
@@ -43,7 +46,7 @@ def test_other_digits_do_not_matter() -> None:
     "envelope",
     [
         {"message": LINE, "stream": "stdout", "logtag": "P"},
-        {"message": LINE, "partial_message": 1},
+        {"message": LINE, "partial_message": "true"},
         {
             "log": LINE.replace('"clientId":"', '"clientId":"' + (16_384 - len(LINE)) * "x"),
             "stream": "stdout",
@@ -66,6 +69,7 @@ def test_what_is_not_simple_is_opened_by_itself(envelope: dict[str, Any] | str) 
 
 MESSAGE = LINE[LINE.index("Completed") : LINE.rindex("}}") + 2]
 QUOTED = json.dumps(MESSAGE)
+COMMIT = commit_line(Population(groups=10), 1, 1, AT_MS, 1).decode().partition(" DEBUG ")[2]
 TWICE = json.dumps(f'{{"timeMillis":1795218710925,"level":"DEBUG","message":{QUOTED}}}\n')
 STARTED = ",".join(f'"{name}":"2026-11-0{day}T00:00:00Z"' for day, name in enumerate("abcdef", start=1))
 STRIMZI = f"2026-11-20 23:51:50 DEBUG [data-plane-handler-3] logger:283 - {MESSAGE}"
@@ -132,31 +136,82 @@ def test_an_hour_that_comes_twice(before: str, count: int) -> None:
     assert found.at_ms.tolist() == [1_792_888_200_123] * count
 
 
+def _rows(*values: str, key: bytes | None = None, stamp: int = AT_MS + 500) -> list[Row]:
+    return [(0, offset, stamp, key, value.encode()) for offset, value in enumerate(values)]
+
+
+def _table(rows: list[Row]) -> pa.Table:
+    names = ("partition", "offset", "timestamp_ms", "key", "value")
+    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
+    columns = zip(*rows, strict=True)
+    return pa.table({n: pa.array(list(one), t) for n, t, one in zip(names, types, columns, strict=True)})
+
+
+CRI = "2026-11-20T23:51:51.2Z stdout F " + STRIMZI
+PODS = [
+    f'{{"time":"2026-11-20T23:51:50.3Z","pod":"{n * "1"}","log":{json.dumps(CRI)}}}' for n in range(1, 40)
+]
+TWICE_LINE = f"[2026-10-25 02:30:00,123] DEBUG {MESSAGE}"
+TWICE_MS = 1_792_893_600_123
+LOKI = f'{{"streams":[{{"stream":{{}},"values":[["1792888200123000000",{json.dumps(TWICE_LINE)}]]}}]}}'
+
+
+@pytest.mark.parametrize(
+    ("value", "zone", "key", "stamp"),
+    [
+        (f'{{"timestamp":"2026/11/20 23:50:52","ts":1795218710123,"log":{QUOTED}}}', "UTC", None, AT_MS),
+        (f'{{"@timestamp":"20261120T235052.1Z","date":1795218710.123,"log":{QUOTED}}}', "UTC", None, AT_MS),
+        (f'{{"time":"20261120-235052","message":{QUOTED}}}', "UTC", None, AT_MS),
+        (f'{{"time":" 2026-11-20T235052","message":{QUOTED}}}', "UTC", None, AT_MS),
+        (f"date=2026-11-20 level=DEBUG msg={QUOTED}", "UTC", None, AT_MS),
+        (f'{{"time":1795218710123e00,"message":{QUOTED}}}', "UTC", None, AT_MS),
+        (f'{{"time":"2026-11-20T23:51:50.1234567890Z","log":{QUOTED}}}', "Europe/Berlin", None, AT_MS),
+        (f'{{"_partial":1.0,"message":{QUOTED}}}', "UTC", None, AT_MS),
+        (f"20261120 1028531230 DEBUG {MESSAGE}", "UTC", None, AT_MS),
+        (f"[2026-03-29 02:30:00,123] DEBUG {COMMIT}", "Europe/Berlin", None, -1),
+        (f"[2026-03-29 02:30:00,123] DEBUG {MESSAGE}", "Europe/Berlin", CLOCK_KEY, AT_MS),
+        (LOKI, "Europe/Berlin", None, TWICE_MS),
+        *((value, "UTC", None, AT_MS) for value in PODS),
+    ],
+)  # fmt: skip
+def test_both_ways_find_the_same(value: str, zone: str, key: bytes | None, stamp: int) -> None:
+    """Also where a time that is not read here counts, or a digit means more than others."""
+    rows = _rows(*[value] * 3, key=key, stamp=stamp)
+    by_line = decode_rows(rows, shard_count=4, backlog_ends={}, timezone=zone)
+    by_column = decode_lines(LineReader({}, zone).lines(_table(rows)), shard_count=4, timezone=zone)
+    assert by_column.cells == by_line.cells
+    assert (by_column.counts, len(by_column.bad)) == (by_line.counts, len(by_line.bad))
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b'{"a":"00:00","b":"0000-00-00T00:00:00.000Z","log":"',
+        b'{"a":"00:00","log":"0000-00-00 00:00:00 DEBUG ',
+        b"00000000 0000000000 DEBUG ",
+    ],
+)
+def test_no_rule_beside_times_that_may_count(before: bytes) -> None:
+    """Only a line's own time, with its milliseconds, counts whatever those tell."""
+    assert not list(frame_times.rules_of(before, b'"}'))
+    assert len(list(frame_times.rules_of(b'{"a":"00:00","log":"0000-00-00 00:00:00,000 ', b'"}'))) == 1
+
+
 def test_only_lines_alone_are_read_beside_a_part_of_another() -> None:
     """A container runtime's next line may be the rest; a bare line is never one."""
     part = f"2026-11-20T23:51:50.9Z stdout P [2026-11-20 23:51:50,925] DEBUG {MESSAGE[:90]}"
-    values = [LAYOUTS[name].encode() for name in ("kafka", "cri", "ecs", "strimzi")]
-    for before, count in ((b"", 4), (part.encode(), 2)):
-        rows = [before, *values]
-        table = pa.table(
-            {
-                "partition": pa.array([0] * 5, pa.int32()),
-                "offset": pa.array(range(5), pa.int64()),
-                "timestamp_ms": pa.array([AT_MS] * 5, pa.int64()),
-                "key": pa.array([None] * 5, pa.binary()),
-                "value": pa.array(rows, pa.binary()),
-            }
-        )
-        blocks = LineReader({}, "UTC").lines(table).blocks
+    values = [LAYOUTS[name] for name in ("kafka", "cri", "ecs", "strimzi")]
+    for before, count in (("", 4), (part, 2)):
+        blocks = LineReader({}, "UTC").lines(_table(_rows(before, *values))).blocks
         assert sum(len(block.beats.row) for block in blocks if block.beats is not None) == count
 
 
 def test_frames_that_are_new_in_each_row_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They would be learned for ever; each reader learns few of them, and others are known again."""
+    """They would be learned for ever; each reader learns few of them, and those that recur are kept."""
     monkeypatch.setattr(line_frames, "_known", line_frames.Frames())
     rows = [
         {"id": "".join(chr(97 + n // 26**place % 26) for place in range(4)), "log": LINE}
         for n in range(5_000)
     ]
-    assert [len(inside(*rows).row) for _ in range(3)] == [200, 20, 20]
     assert len(inside({"log": LINE}).row) == 1
+    assert [len(inside({"log": LINE}, *rows).row) for _ in range(3)] == [201, 21, 21]

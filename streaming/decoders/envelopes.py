@@ -47,8 +47,7 @@ class Envelopes:
         if found is not None:
             left[found.row] = False
         other: Ints = np.flatnonzero(left)
-        rows, taken = self._taken_out(rows, other) if len(other) else (rows, _NONE)
-        return rows if found is None or self.may_have_parts else _named(rows, found), taken
+        return self._taken_out(rows, other) if len(other) else (rows, _NONE)
 
     def _taken_out(self, rows: pa.Table, other: Ints) -> tuple[pa.Table, Ints]:
         values = rows.column("value").combine_chunks()
@@ -89,17 +88,6 @@ def named_brokers(rows: pa.Table) -> Ints:
     texts = keys.dictionary.to_pylist()
     named = np.array([*(-2 if key == CLOCK_KEY else _broker_of(key) for key in texts), -1], np.int64)
     return np.asarray(named[keys.indices.fill_null(-1).to_numpy(zero_copy_only=False)])
-
-
-def _named(rows: pa.Table, found: Found) -> pa.Table:
-    """Return the rows with the brokers of these lines as keys, where the keys name no others."""
-    unnamed = np.flatnonzero((found.broker >= 0) & (found.named != found.broker))
-    if not len(unnamed):
-        return rows
-    keys = rows.column("key").to_pylist()
-    for row, broker in zip(found.row[unnamed].tolist(), found.broker[unnamed].tolist(), strict=True):
-        keys[row] = b"%d" % broker
-    return _with(rows, "key", keys)
 
 
 def _is_clock(code: Ints, texts: Sequence[bytes | None]) -> Bools:

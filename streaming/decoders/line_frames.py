@@ -1,9 +1,10 @@
 """What stands around a line's message in its row: a layout's header and tail, a shipper's envelope.
 
 It repeats from row to row in all but its digits (times, thread numbers, offsets in a file), so each frame is
-learned once: ``decoding.open_lines`` opens rows made of it with other digits, times and time zones, which show
-what any row in this frame says of its broker and its time.  No layout needs to be known here.  Where digits
-of a row may mean what those of no such row do, ``frame_times`` knows no rule, and rows are opened one by one.
+learned once: ``decoding.open_lines`` opens rows made of it with other digits, times and time zones, which
+show whether any row in this frame is one line, and which time it tells.  No layout needs to be known here.
+Where digits may mean what those of no such row do, ``frame_times`` knows no rule, and rows are opened one by
+one.
 """
 
 import random
@@ -32,7 +33,6 @@ _NEW_MAX, _NEW_EACH = 200, 20
 """Frames that are learned: at first, and more for each reader."""
 _DIGITS = re.compile(rb"\d+")
 _CODE_BITS, _DEPTH_BITS = 28, 2
-_VARIES = -2
 _PROBES, _PROBES_MAX = 12, 48
 """More than the least only while several rules explain all."""
 _SAYS = b'Completed request:{"isForwarded":false,"clientInformation":{"softwareVersion":"4.3.1"}}'
@@ -47,8 +47,8 @@ class Frame(NamedTuple):
 
     rule: Rule
     """How the time of its line is told."""
-    broker: int
-    """The broker that it names, -1: none, -2: some digit names it."""
+    names_broker: bool
+    """A digit of it names the broker."""
     is_alone: bool
     """It is no envelope and no container runtime's: what stands in it is never a part of a line."""
 
@@ -59,8 +59,7 @@ class Around(NamedTuple):
     is_good: Bools
     """Whether the rest is known."""
     at_ms: Ints
-    broker: Ints
-    """-1: it names none."""
+    names_broker: Bools
     is_alone: Bools
 
 
@@ -126,8 +125,8 @@ class Frames:
         # A text must not be empty, so both have a byte of the message.
         begin, end = message[0] + 1, message[1] - 1
         stop = start + column.length[row]
-        flags, numbers = np.zeros((2, len(row)), np.bool_), np.full((2, len(row)), -1)
-        around = Around(flags[0], numbers[0], numbers[1], flags[1])
+        flags = np.zeros((3, len(row)), np.bool_)
+        around = Around(flags[0], np.zeros(len(row), np.int64), flags[1], flags[2])
         near = np.flatnonzero((begin - start <= SIZE_MAX) & (stop - end <= SIZE_MAX))
         before = self._before.codes_in(column, start[near], begin[near], digits=False)
         behind = self._behind.codes_in(column, end[near], stop[near], digits=False)
@@ -138,7 +137,7 @@ class Frames:
                 some = near[codes == code]
                 at_ms, known = clock.times(frame.rule, column, start[some], message[1][some], stamp[some])
                 around.at_ms[some], around.is_good[some] = at_ms, known
-                around.broker[some], around.is_alone[some] = frame.broker, frame.is_alone
+                around.names_broker[some], around.is_alone[some] = frame.names_broker, frame.is_alone
         around.is_good[:] &= around.is_alone | (column.length[row] < ROW_SIZE_MAX)
         return around
 
@@ -193,7 +192,7 @@ def learned(before: bytes, behind: bytes, depth: int = 0) -> Frame | None:
     if b"\\u" in before + behind:
         return None  # digits in it may mean any character
     rules = list(frame_times.rules_of(before, behind))
-    brokers, alone = set(), set()
+    alone, names_broker = set(), False
     for number, probe in enumerate(_probes(before, behind, depth)):
         if number >= _PROBES and len(rules) == 1:
             break
@@ -203,9 +202,9 @@ def learned(before: bytes, behind: bytes, depth: int = 0) -> Frame | None:
         rules = [] if opened is None else [one for one in rules if _told(one, probe) == opened.line.at_ms]
         if opened is None or not rules:
             return None
-        brokers.add(opened.line.broker)
+        names_broker |= opened.line.broker >= 0
         alone.add(opened.carrier.part is None and not opened.carrier.around)
-    return Frame(rules[0], brokers.pop() if len(brokers) == 1 else _VARIES, alone == {True})
+    return Frame(rules[0], names_broker, alone == {True})
 
 
 def _probes(before: bytes, behind: bytes, depth: int) -> Iterator[_Probe]:

@@ -109,17 +109,15 @@ class Found(NamedTuple):
     at_ms: Ints
     who: Ints
     origin: Ints
-    broker: Ints
-    """The broker of each row's key, or else of its envelope; -1: none."""
-    named: Ints
-    """The broker of each row's key; -1: it names none."""
+    names_broker: Bools
+    """Whether its envelope names the broker, so that its key must."""
     is_alone: Bools
     """Whether it needs no rows beside it: it is in no envelope, and no container runtime's."""
 
     def those(self, wanted: Bools | Ints) -> "Found":
         """Return the wanted ones."""
-        row, at_ms, who, origin, broker, named = (column[wanted] for column in self[:6])
-        return Found(row, at_ms, who, origin, broker, named, self.is_alone[wanted])
+        row, at_ms, who, origin = (column[wanted] for column in self[:4])
+        return Found(row, at_ms, who, origin, self.names_broker[wanted], self.is_alone[wanted])
 
     def in_rows(self, row: Ints) -> "Found":
         """Return what was found in a part of the rows, as found in all of them.
@@ -154,9 +152,8 @@ class Reader:
             named: which broker the key of each row names; -1: none, less: the row is no line.
         """
         found = joined_rows([self._slice(part, first, stamp) for part, first in _slices(values)])
-        of_key = named[found.row]
-        broker = np.where(of_key >= 0, of_key, found.broker)
-        return found._replace(broker=broker, named=of_key).those((broker >= -1) & (of_key >= -1))
+        broker = named[found.row]
+        return found.those((broker >= 0) | ((broker == -1) & ~found.names_broker))
 
     def beats(self, found: Found, offset: Ints, stamp: Ints) -> Beats:
         """Return rows that were found, with the offset and the timestamp of each row."""
@@ -190,8 +187,7 @@ class Reader:
         around = self._frames.around(
             column, row, (begin[index], end[index]), stamp[row], self._clock, depth=writing.depth
         )
-        nobody = np.full(len(row), -1)
-        found = Found(row, around.at_ms, who, origin, around.broker, nobody, around.is_alone)
+        found = Found(row, around.at_ms, who, origin, around.names_broker, around.is_alone)
         return found.those(around.is_good)
 
 
@@ -199,7 +195,7 @@ def joined_rows(parts: Sequence[Found]) -> Found:
     """Return rows that were found in several steps as one, in their order."""
     if not parts:
         none: Ints = np.zeros(0, np.int64)
-        return Found(none, none, none, none, none, none, np.zeros(0, np.bool_))
+        return Found(none, none, none, none, none.astype(np.bool_), none.astype(np.bool_))
     whole = Found(*map(np.concatenate, zip(*parts, strict=True)))
     is_sorted = len(parts) == 1 or bool((np.diff(whole.row) > 0).all())
     return whole if is_sorted else whole.those(np.argsort(whole.row, kind="stable"))

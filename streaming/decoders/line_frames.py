@@ -71,9 +71,9 @@ class Frames:
         self._frames: dict[int, Frame | None] = {}
         """By the codes of what stands before and behind, and the depth; None: to be opened one by one."""
         self._old: set[int] = set()
-        """Those that an earlier reader has met."""
+        """Those that a reader before this one has met."""
         self._again: set[int] = set()
-        """Those of them that this reader has met as well."""
+        """Those that a later reader has met as well."""
         self._left = _NEW_MAX - _NEW_EACH
 
     @property
@@ -85,12 +85,12 @@ class Frames:
         """Let one more reader use and learn frames; if there are too many, only those that recur are kept."""
         if max(len(self._before.values), len(self._behind.values), len(self._frames)) >= _TEXTS_MAX:
             self._keep_those(self._again)
-        self._old, self._again = set(self._frames), set()
+        self._old = set(self._frames)
         self._left = min(self._left + _NEW_EACH, _NEW_MAX)
 
     def _keep_those(self, codes: Iterable[int]) -> None:
         kept = [(*self._parts(code), self._frames[code]) for code in codes]
-        self._before, self._behind, self._frames = _texts(), _texts(), {}
+        self._before, self._behind, self._frames, self._again = _texts(), _texts(), {}, set()
         for before, behind, depth, frame in kept:
             pair = self._before.codes([before]), self._behind.codes([behind])
             self._frames[int(_codes(*pair, depth)[0])] = frame

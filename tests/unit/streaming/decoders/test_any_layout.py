@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
@@ -23,6 +22,7 @@ from streaming.decoders.decoded import Decoded
 from streaming.decoders.decoding_events import Row, decode_lines, decode_rows
 from streaming.devkit.bench.material import Population, heartbeat_line
 from streaming.devkit.bench.mixed_lines import commit_line, modern_line
+from tests.unit.streaming.decoders.tables import events_table
 
 POPULATION, SHARDS = Population(groups=12), 4
 ZONES = ("UTC", "Europe/Berlin", "America/New_York")
@@ -279,15 +279,8 @@ def _rows(chance: random.Random, timezone: str, count: int = 120, *, is_hostile:
     return [row for row in rows if not _NO_JSON_NUMBER.search(row[4] or b"")]
 
 
-def _table(rows: Sequence[Row]) -> pa.Table:
-    names = ("partition", "offset", "timestamp_ms", "key", "value")
-    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
-    columns = zip(*rows, strict=True)
-    return pa.table({n: pa.array(list(one), t) for n, t, one in zip(names, types, columns, strict=True)})
-
-
 def _by_columns(rows: Sequence[Row], timezone: str, cut: int = 0) -> Decoded:
-    one, table = reader(timezone), _table(rows)
+    one, table = reader(timezone), events_table(rows)
     tables = [table.slice(0, cut), table.slice(cut)] if cut else [table]
     blocks = [block for part in tables for block in one.lines(part).blocks]
     return decode_lines(BufferedLines(blocks), shard_count=SHARDS, timezone=timezone)

@@ -1,4 +1,4 @@
-"""Lines are read where they stand in their envelopes, and count for the broker that these name."""
+"""Lines are read where they stand, whatever stands around them, and say what they say read one by one."""
 
 import json
 import time
@@ -13,6 +13,7 @@ from streaming.decoders.clock_copies import CLOCK_KEY
 from streaming.decoders.decoding_events import Row, decode_rows
 from streaming.devkit.bench.material import Population, heartbeat_line
 from streaming.devkit.bench.mixed_lines import commit_line
+from tests.unit.streaming.decoders.tables import events_table
 
 AT_MS = 1_795_218_710_925
 LINE = heartbeat_line(Population(groups=10), 1, 1, AT_MS, 1).decode()
@@ -140,13 +141,6 @@ def _rows(*values: str, key: bytes | None = None, stamp: int = AT_MS + 500) -> l
     return [(0, offset, stamp, key, value.encode()) for offset, value in enumerate(values)]
 
 
-def _table(rows: list[Row]) -> pa.Table:
-    names = ("partition", "offset", "timestamp_ms", "key", "value")
-    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
-    columns = zip(*rows, strict=True)
-    return pa.table({n: pa.array(list(one), t) for n, t, one in zip(names, types, columns, strict=True)})
-
-
 CRI = "2026-11-20T23:51:51.2Z stdout F " + STRIMZI
 PODS = [
     f'{{"time":"2026-11-20T23:51:50.3Z","pod":"{n * "1"}","log":{json.dumps(CRI)}}}' for n in range(1, 40)
@@ -178,7 +172,7 @@ def test_both_ways_find_the_same(value: str, zone: str, key: bytes | None, stamp
     """Also where a time that is not read here counts, or a digit means more than others."""
     rows = _rows(*[value] * 3, key=key, stamp=stamp)
     by_line = decode_rows(rows, shard_count=4, backlog_ends={}, timezone=zone)
-    by_column = decode_lines(LineReader({}, zone).lines(_table(rows)), shard_count=4, timezone=zone)
+    by_column = decode_lines(LineReader({}, zone).lines(events_table(rows)), shard_count=4, timezone=zone)
     assert by_column.cells == by_line.cells
     assert (by_column.counts, len(by_column.bad)) == (by_line.counts, len(by_line.bad))
 
@@ -202,7 +196,7 @@ def test_only_lines_alone_are_read_beside_a_part_of_another() -> None:
     part = f"2026-11-20T23:51:50.9Z stdout P [2026-11-20 23:51:50,925] DEBUG {MESSAGE[:90]}"
     values = [LAYOUTS[name] for name in ("kafka", "cri", "ecs", "strimzi")]
     for before, count in (("", 4), (part, 2)):
-        blocks = LineReader({}, "UTC").lines(_table(_rows(before, *values))).blocks
+        blocks = LineReader({}, "UTC").lines(events_table(_rows(before, *values))).blocks
         assert sum(len(block.beats.row) for block in blocks if block.beats is not None) == count
 
 

@@ -13,6 +13,7 @@ from streaming.decoders import Decoded, LineReader, decode_lines, quiet_columns,
 from streaming.decoders.decoding_events import decode_rows
 from streaming.devkit.bench.material import Population, heartbeat_line
 from streaming.devkit.bench.mixed_lines import commit_line, modern_line
+from tests.unit.streaming.decoders.tables import events_table
 
 POPULATION = Population(groups=40)
 AT_MS = 1_760_000_000_123
@@ -178,11 +179,9 @@ def _by_line(values: list[bytes | None]) -> Decoded:
 
 
 def _by_columns(values: list[bytes | None]) -> Decoded:
-    names = ("partition", "offset", "timestamp_ms", "key", "value")
-    types = (pa.int32(), pa.int64(), pa.int64(), pa.binary(), pa.binary())
-    columns = zip(*_rows(values), strict=True)
-    table = pa.table({n: pa.array(list(one), t) for n, t, one in zip(names, types, columns, strict=True)})
-    return decode_lines(LineReader({}, "UTC").lines(table), shard_count=4, timezone="UTC")
+    return decode_lines(
+        LineReader({}, "UTC").lines(events_table(_rows(values))), shard_count=4, timezone="UTC"
+    )
 
 
 def _told(result: Decoded) -> tuple[object, ...]:

@@ -144,7 +144,7 @@ class Timeline:
         except Exception as error:
             self.failures.contain(live.group.group, seen, order_ms, error)
         self._report_later(live, order_ms)
-        if context is not live.context:
+        if context is not live.context or not live.group.commits:  # without offsets it is forgotten sooner
             self.reschedule(live, order_ms, context)
         return step if step != _NO_STEP or self.verdicts.is_watched(live, order_ms) else None
 

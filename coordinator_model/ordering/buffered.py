@@ -109,9 +109,12 @@ def _cut_together(run: Run, what: GroupHeard, limit_ms: int) -> tuple[Run | None
     tails: list[MemberHeard] = []
     for one in what.members:
         beats, commits = bisect_left(one.beats, limit_ms), bisect_left(one.commits, limit_ms)
-        if beats or commits:
+        if beats == len(one.beats) and commits == len(one.commits):
+            heads.append(one)
+        elif not beats and not commits:
+            tails.append(one)
+        else:
             heads.append(_heard(one, one.beats[:beats], one.commits[:commits]))
-        if beats < len(one.beats) or commits < len(one.commits):
             tails.append(_heard(one, one.beats[beats:], one.commits[commits:]))
     return _together(run, what, heads), _together(run, what, tails)
 

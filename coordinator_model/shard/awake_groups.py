@@ -114,11 +114,10 @@ class AwakeGroups:
         if not lost:
             return runs
         kept: list[Run] = []
-        for run in taken_apart(runs):
-            if run.first_ms() < lost.get(run.seen.broker, NEVER):
-                kept.append(run)
-            else:
-                kept.extend(rest_of([run], until_ms))
+        for run in runs:
+            lost_ms = lost.get(run.seen.broker, NEVER)
+            for one in [run] if lost_ms == NEVER else taken_apart([run]):
+                kept += [one] if one.first_ms() < lost_ms else rest_of([one], until_ms)
         return kept
 
     def wake(self, name: str) -> Live:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from coordinator_model import observations as on
-from coordinator_model.groups.core import restart_all_sessions
+from coordinator_model.groups.core import SESSION_GRACE_MS, restart_all_sessions, soonest_deadline
 from coordinator_model.groups.offsets import retention_of
 from coordinator_model.observations import NEVER
 from coordinator_model.ordering import Buffered
@@ -220,8 +220,15 @@ class Boundaries:
                 self.groups.run(name, [late], late.order_ms)
 
     def _begin_sessions_anew(self, at_ms: int) -> None:
+        is_judged = self.judge is not None and self.header.live_since_ms >= 0
+
         def begin(live: Live) -> None:
+            soonest_ms = soonest_deadline(live.group)
+            is_over = soonest_ms is not None and soonest_ms <= at_ms + SESSION_GRACE_MS
             restart_all_sessions(live.group, at_ms)
+            if is_over and is_judged:
+                # The rules foretell no end of a session that is over, and nothing else would ask them now.
+                live.slot.judge_due_ms = min(live.slot.judge_due_ms, at_ms)
             self.groups.reschedule(live, at_ms)
 
         self.groups.each(at_ms, begin)

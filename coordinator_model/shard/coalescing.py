@@ -4,7 +4,7 @@ from coordinator_model import observations as on
 from coordinator_model.kafka import GroupState
 from coordinator_model.observations import NEVER
 from coordinator_model.ordering import Run, cut
-from coordinator_model.state import Group
+from coordinator_model.state import Group, Member
 
 WAKE_GAP = 0.4
 """A heartbeat after a pause of this share of the session timeout is shown to the rules."""
@@ -46,8 +46,10 @@ def _moves_timers(group: Group, run: Run, last: dict[str, int], asked_ms: int) -
         return False
     if what.error_code or what.generation != group.generation:
         return False
+    if type(what) is on.CommitsAnswered:
+        return _keep_session(member, what.times)
     gap_ms = member.session_timeout_ms * WAKE_GAP
-    if gap_ms <= 0 or type(what) is on.CommitsAnswered:
+    if gap_ms <= 0:
         return True
     last_ms = last.get(what.member_id, member.last_heartbeat_ms)
     if last_ms < 0 and asked_ms <= what.times[0] + member.session_timeout_ms * FIRST_LOOK:
@@ -66,7 +68,7 @@ def _move_timers(group: Group, run: Run, what: on.GroupHeard, last: dict[str, in
     for heard in what.members:  # a plain loop: it runs over every member that a request log shows
         member_id, times = heard.member_id, heard.beats
         member = members.get(member_id)
-        if member is None:
+        if member is None or (heard.commits and not _keep_session(member, heard.commits)):
             return False
         gap_ms = member.session_timeout_ms * WAKE_GAP
         if not times or gap_ms <= 0:
@@ -80,20 +82,29 @@ def _move_timers(group: Group, run: Run, what: on.GroupHeard, last: dict[str, in
 
 def _is_steady(last_ms: int, times: tuple[int, ...], gap_ms: float) -> bool:
     """Return whether heartbeats follow the last one, and one another, without a pause of ``gap_ms``."""
-    if last_ms < 0:
-        return False
+    return last_ms >= 0 and _has_no_gap(last_ms, times, gap_ms)
+
+
+def _keep_session(member: Member, commits: tuple[int, ...]) -> bool:
+    """Return whether commits come in a running session: rules foretell the end of one that begins anew."""
+    timeout_ms = member.session_timeout_ms
+    is_watched = timeout_ms > 0 and member.last_heartbeat_ms >= 0
+    return not is_watched or _has_no_gap(member.session_base_ms, commits, timeout_ms)
+
+
+def _has_no_gap(last_ms: int, times: tuple[int, ...], gap_ms: float) -> bool:
     if times[-1] - last_ms < gap_ms:
         return True
     return all(after - before < gap_ms for before, after in zip((last_ms, *times), times, strict=False))
 
 
 def in_time(runs: list[Run]) -> list[Run]:
-    """Return runs in the order in which they begin."""
+    """Return runs in the order in which they begin to take effect: late ones after what came in time."""
     return sorted(runs, key=_begin) if len(runs) > 1 else runs
 
 
 def _begin(run: Run) -> tuple[int, tuple[str, str, int, int, int]]:
-    return run.since_ms, run_key(run)
+    return run.first_ms(), run_key(run)
 
 
 def first_times(runs: list[Run], count: int) -> int:

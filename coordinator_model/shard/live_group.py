@@ -9,7 +9,7 @@ from coordinator_model.state import Group
 class Live:
     """A decoded group during a step."""
 
-    __slots__ = ("absent", "context", "group", "slot", "visible")
+    __slots__ = ("absent", "at_ms", "context", "group", "slot", "visible")
 
     def __init__(self, slot: Slot, group: Group, *, absent: bool = False) -> None:
         self.slot = slot
@@ -20,6 +20,8 @@ class Live:
         """Whether this step changed something that is reported."""
         self.context: Context | None = None
         """The live sources by which its deadline was last found in this step."""
+        self.at_ms = -1
+        """The time (epoch ms) for which it was found."""
 
     @classmethod
     def decode(cls, slot: Slot) -> "Live":

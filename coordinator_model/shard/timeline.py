@@ -413,6 +413,9 @@ class Timeline:
     def reschedule(self, live: Live, at_ms: int, context: Context | None = None) -> None:
         """Note when the group must be looked at next; ``context``: the live sources then, if known."""
         slot = live.slot
+        if at_ms < live.at_ms:  # heartbeats that waited, folded, for what came after them
+            at_ms, context = live.at_ms, None
+        live.at_ms = at_ms
         if context is None:
             context = self.verdicts.context(live, at_ms, backlog=self.header.live_since_ms < 0)
         live.context = context

@@ -64,7 +64,8 @@ def make_calm_world(seed: int, steps: int) -> Parts:
     world.begin()
     chance = world.chance
     acts: tuple[Callable[[str], None], ...] = (world.beat,) * 9 + (world.advance,) * 12 + (world.ends,) * 3
-    acts += chance.choice(((), (world.heartbeats,), (world.settle,), (world.commit,), (world.answer,)))
+    rarely = (world.heartbeats, world.settle, world.commit, world.answer, world.rare)
+    acts += chance.choice(((), *((act,) for act in rarely)))
     for _ in range(steps):
         world.now_ms += chance.choice((1, 30, 200, 300, 300, 700, 700, 4_000))
         chance.choice(acts)(chance.choice(GROUPS[: chance.randint(1, 3)]))

@@ -24,6 +24,8 @@ SEEDS = st.integers(0, 2**32)
 @pytest.mark.parametrize("make", [make_world, make_calm_world])
 @examples(100)
 @example(world=348815, steps=62, one=232, other=0, batches=4)  # the last offset of a calm group is deleted
+@example(world=928965334, steps=48, one=2387247727, other=2272990463, batches=40)  # one line is late
+@example(world=2584970828, steps=136, one=232875049, other=3196549300, batches=52)  # only commits go on
 @given(world=SEEDS, steps=st.integers(5, 120), one=SEEDS, other=SEEDS, batches=st.integers(1, 40))
 def test_members_together_tell_the_same(
     judge_type: type[Judge], make: Any, *, world: int, steps: int, one: int, other: int, batches: int

@@ -100,6 +100,7 @@ from coordinator_model.groups.core.session_timer import (
     was_heard,
 )
 from coordinator_model.groups.core.silent_members import (
+    SESSION_GRACE_MS,
     end_silent,
     expire_silent,
     next_deadline,
@@ -135,6 +136,7 @@ __all__ = [
     "NARROW_SHARE",
     "OLD_LINE",
     "REGULAR",
+    "SESSION_GRACE_MS",
     "TOLERANCE_MS",
     "UPSET_MS",
     "USUAL_SLACK",

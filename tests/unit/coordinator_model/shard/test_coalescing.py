@@ -12,7 +12,7 @@ from coordinator_model.observations.requests import Client, GroupHeard, MemberHe
 from coordinator_model.ordering.buffered import Run, taken_apart
 from coordinator_model.ordering.order import Order
 from coordinator_model.shard.awake_groups import AwakeGroups
-from coordinator_model.shard.coalescing import are_quiet
+from coordinator_model.shard.coalescing import are_quiet, in_time
 from coordinator_model.shard.slots import Slots
 from coordinator_model.shard.snapshot import Header
 from coordinator_model.state.group import Group, Member
@@ -93,6 +93,35 @@ def test_a_first_heartbeat_is_news() -> None:
     assert not are_quiet(found, [heard(A, B)])
 
 
+def test_a_late_line_bridges_no_pause() -> None:
+    """It counts when it came, after the heartbeat that ended the pause."""
+    late = heard(MemberHeard("a", Client(), (4_000,)))
+    on_time = heard(MemberHeard("a", Client(), (6_000,)))
+    assert are_quiet(group(), in_time([on_time, late]))
+    late.floor_ms = 7_000
+    assert not are_quiet(group(), in_time([on_time, late]))
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize(
+    ("commits", "last_ms", "are"),
+    [
+        ((10_999,), 1_000, True),
+        ((11_000,), 1_000, False),
+        ((11_000,), -1, True),
+        ((9_000, 20_000), 1_000, False),
+    ],
+)
+def test_a_commit_after_the_session_is_news(
+    commits: tuple[int, ...], last_ms: int, *, are: bool, apart: bool
+) -> None:
+    """The rules knew of no end that could be near; of a member that never beat they know none."""
+    found = group()
+    found.members["a"].last_heartbeat_ms = last_ms
+    run = heard(MemberHeard("a", Client(), (), commits))
+    assert are_quiet(found, taken_apart([run]) if apart else [run]) is are
+
+
 def test_a_group_that_is_not_stable_is_not_quiet() -> None:
     """There each answer may prove something."""
     found = group()
@@ -131,3 +160,14 @@ def test_what_a_broker_says_after_it_lost_the_shard_is_dropped_member_by_member(
         ("Heartbeats", (2_000, 4_000)),
         ("CommitsAnswered", (3_000,)),
     ]
+
+
+def test_what_other_brokers_say_after_a_failover_stays_together() -> None:
+    """Only the broker that lost the shard is looked at line by line."""
+    header = Header(shard=0, shard_count=1, order=Order(), lost={2: 4_200})
+    nothing: Any = None
+    awake = AwakeGroups(header=header, slots=Slots(), timeline=nothing, verdicts=nothing, failures=nothing)
+    run = heard(A, B)
+    awake.take([run])
+
+    assert awake._current_runs("g", 10_000) == [run]

@@ -10,7 +10,7 @@ from coordinator_model import observations as on
 from coordinator_model.groups.core.turn import Context
 from coordinator_model.groups.offsets.retention import EXPIRY_MARGIN_MS
 from coordinator_model.kafka.states import GroupState
-from coordinator_model.observations.answers import RetentionReported
+from coordinator_model.observations.answers import RetentionReported, ShardLed
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.control import Adopted, Clock, LogSeconds, Settings
 from coordinator_model.observations.log import (
@@ -776,3 +776,73 @@ def test_pauses_between_heartbeats_are_noted(at_once: bool) -> None:
         (beats[10], 3_000, 10),
         (beats[-1], 5_500, 1),
     ]
+
+
+# --- session timers ------------------------------------------------------------------------------------
+
+
+class Looker(Judge):
+    """Notes when it was asked about the group g."""
+
+    def __init__(self) -> None:
+        super().__init__(due_ms=LIVE_MS + 10**6)
+        self.asked: list[int] = []
+
+    def judge(self, **question: Any) -> Judgement:
+        """Note it."""
+        if question["group"].group == "g":
+            self.asked.append(question["now_ms"])
+        return super().judge(**question)
+
+
+@pytest.mark.parametrize(("silent_s", "looks"), [(30, False), (50, True)])
+def test_the_rules_look_at_sessions_that_a_failover_begins_anew(silent_s: int, *, looks: bool) -> None:
+    """Where one was over (45 s) they foretell no end, and it has one again."""
+    judge = Looker()
+    world = World(judge)
+    world.record(900_000, generation("g", 1, "a", "b", at_ms=900_000), backlog=True)
+    world.control(900_000, ShardLed(leader=1, epoch=1))
+    world.until(LIVE_MS)
+    world.answer(LIVE_MS + 1_000, beats("g", "a", LIVE_MS + 1_000))
+    world.until(LIVE_MS + 2_000)
+    moved_ms = LIVE_MS + 1_000 + silent_s * 1_000
+    world.control(moved_ms, ShardLed(leader=2, epoch=2))
+    world.until(moved_ms + 1_000)
+
+    assert (judge.asked[-1] == moved_ms) is looks
+
+
+@pytest.mark.parametrize("cuts", [(), (12_000,), (15_000,), (12_000, 15_000, 18_000)])
+def test_a_commit_says_by_when_the_request_log_was_silent(cuts: tuple[int, ...]) -> None:
+    """Heartbeats before it that waited, folded, set no deadline by what the log had said at their time."""
+    world = World(Judge(due_ms=LIVE_MS + 10**6))
+    for group in ("g", "h"):
+        world.record(900_000, generation(group, 1, "a", "b", at_ms=900_000), backlog=True)
+    world.record(900_001, commit("g"), backlog=True)
+    world.until(LIVE_MS)
+
+    def heard(since_s: int, until_s: int) -> None:
+        seconds = tuple(range(LIVE_MS // 1000 + since_s, LIVE_MS // 1000 + until_s))
+        told = LogSeconds(broker=1, heard=Source.REQUEST_LOG, seconds=seconds)
+        world.answer(seconds[-1] * 1000, told)
+
+    heard(0, 14)
+    told: list[tuple[int, Any]] = [
+        (at_ms, beats("g", member, LIVE_MS + at_ms))
+        for at_ms in (1_000, 4_000, 10_000, 13_000)
+        for member in ("a", "b")
+    ]
+    told.append((20_000, commit("g", 6)))
+    outputs = []
+    begun_ms = -1
+    for cut_ms in (*cuts, 29_000):
+        for at_ms, what in told:
+            if begun_ms < at_ms <= cut_ms + 1_500:  # a batch reads a little beyond its clock
+                say = world.record if isinstance(what, OffsetsCommitted) else world.answer
+                say(LIVE_MS + at_ms, what)
+        begun_ms = cut_ms + 1_500
+        outputs.append(world.until(LIVE_MS + cut_ms))
+    heard(30, 75)
+    outputs.append(world.until(LIVE_MS + 76_000))
+
+    assert [one.to_state for output in outputs for one in output.transitions] == []

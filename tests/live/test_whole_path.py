@@ -280,8 +280,10 @@ def test_the_monitor_is_no_group_of_a_user(life: Life) -> None:
 def test_history_has_what_happened(life: Life) -> None:
     """The rebalances with their culprits, the life of the member that died, lag, and what fired."""
     told = life.before
-    assert _causes(told)[-1] == ("session_timeout", VICTIM)
-    assert ("member_joined", VICTIM) in _causes(told)
+    begun = [one for one in life.transitions if (one["group"], one["to"]) == (GROUP, "PreparingRebalance")]
+    # The client that leads may rejoin once more, each time that it learns its topic's partitions late.
+    assert _causes(told) == _causes({"rebalances": begun})[: len(told["rebalances"])]
+    assert {("session_timeout", VICTIM), ("member_joined", VICTIM)} <= set(_causes(told))
     lane = _lane(told)
     # A life of some seconds may lie between two looks; then transitions alone tell it.
     assert lane["end_cause"] == "session_timeout"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from coordinator_model import observations as on
-from coordinator_model.groups.core import SESSION_GRACE_MS, restart_all_sessions, soonest_deadline
+from coordinator_model.groups.core import restart_all_sessions, went_silent
 from coordinator_model.groups.offsets import retention_of
 from coordinator_model.observations import NEVER
 from coordinator_model.ordering import Buffered
@@ -223,8 +223,7 @@ class Boundaries:
         is_judged = self.judge is not None and self.header.live_since_ms >= 0
 
         def begin(live: Live) -> None:
-            soonest_ms = soonest_deadline(live.group)
-            is_over = soonest_ms is not None and soonest_ms <= at_ms + SESSION_GRACE_MS
+            is_over = any(went_silent(member, at_ms) for member in live.group.members.values())
             restart_all_sessions(live.group, at_ms)
             if is_over and is_judged:
                 # The rules foretell no end of a session that is over, and nothing else would ask them now.

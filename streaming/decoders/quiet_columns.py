@@ -76,9 +76,9 @@ class Beats(NamedTuple):
         """Sender of each with its answer: one code for each pair of client and origin."""
         return (self.who << CODE_BITS) | self.origin
 
-    def sender_at(self, index: int) -> lines.Sender:
-        """Return who sent one of the lines, and what it said."""
-        return self.names.texts.sender(int(self.who[index]), int(self.origin[index]))
+    def said_at(self, index: int) -> lines.Said:
+        """Return what one of the lines says."""
+        return self.names.texts.said(int(self.who[index]) << CODE_BITS | int(self.origin[index]))
 
     @property
     def api(self) -> Ints:

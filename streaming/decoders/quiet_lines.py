@@ -7,33 +7,32 @@ are read once.  ``request_log`` reads every line that does not match in full, wi
 """
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coordinator_model import decoding
 from coordinator_model.observations import Client, CommitsAnswered, Heartbeats
-from streaming.decoders.known_shards import known_shard
 
 _PLAIN = rb'[^"\\\x00-\x1f]*+'
 _SKIPPED = rb'"' + _PLAIN + rb'"'
 _TEXT = rb'"(' + _PLAIN + rb')"'
 _MILLIS = rb"\d++\.\d++"
 _NUMBER = rb"-?(?:0|[1-9]\d{0,8})"
-_IDENTITY_SHAPE = (
-    rb'\{"groupId":%(text)s,"generationId":%(generation)s,"memberId":%(text)s'
+_IDENTITY = (
+    rb'(\{"groupId":%(text)s,"generationId":%(generation)s,"memberId":%(text)s'
     rb'(?:,"groupInstanceId":(?:null|%(text)s))?\},"response":'
-    rb'\{(?:"throttleTimeMs":\d{1,9},)?"errorCode":%(error)s\}'
-)
-_COMMITTER_SHAPE = (
-    rb'\{"groupId":%(text)s,"generationId(?:OrMemberEpoch)?":%(generation)s,"memberId":%(text)s'
-    rb'(?:,"groupInstanceId":(?:null|%(text)s))?'
-)
-_MODERN_SHAPE = (
-    rb'\{"groupId":%(text)s,"memberId":%(text)s,"memberEpoch":%(epoch)s,"instanceId":(?:null|%(text)s)'
-)
-_GROUPS = {b"text": _TEXT, b"generation": rb"(-?\d{1,9})", b"error": rb"(-?\d{1,4})"}
-_IDENTITY = re.compile(_IDENTITY_SHAPE % _GROUPS)
-_COMMITTER = re.compile(_COMMITTER_SHAPE % _GROUPS)
-_MODERN = re.compile(_MODERN_SHAPE % (_GROUPS | {b"epoch": rb"(\d{1,9})"}))
+    rb'\{(?:"throttleTimeMs":\d{1,9},)?"errorCode":(-?\d{1,4})\})'
+) % {b"text": _TEXT, b"generation": rb"(-?\d{1,9})"}
+"""Groups: all of it, group, generation, member, instance, error."""
+_COMMITTER = (
+    rb'(\{"groupId":%(text)s,"generationId(?:OrMemberEpoch)?":(%(number)s),"memberId":%(text)s'
+    rb'(?:,"groupInstanceId":(?:null|%(text)s))?)'
+) % {b"text": _TEXT, b"number": _NUMBER}
+"""Groups: all of it, group, generation, member, instance."""
+_MODERN = (
+    rb'(\{"groupId":%(text)s,"memberId":%(text)s,"memberEpoch":(?P<epoch>[1-9]\d{0,8})'
+    rb',"instanceId":(?:null|%(text)s))'
+) % {b"text": _TEXT}
+"""Groups: all of it, group, member, epoch, instance."""
 
 BEGIN, END = b"Completed request:{", b'"}}'
 """How a message begins and ends."""
@@ -54,20 +53,15 @@ KINDS = {HEARTBEAT: "heartbeat", COMMIT: "offset_commit", MODERN: "consumer_grou
 """The names under which their lines are counted."""
 HEAD = _HEAD % rb"(12|8|68)"
 """Groups: the key of the API."""
-WHO = (
-    _TEXT
-    + rb',"requestApiKeyName":"HEARTBEAT"\},"request":('
-    + _IDENTITY_SHAPE % {b"text": _SKIPPED, b"generation": rb"-?\d{1,9}", b"error": rb"-?\d{1,4}"}
-    + rb'),"connection":'
-    + _TEXT
-)
-"""Groups: client id, what identifies the member and its answer, connection."""
+WHO = _TEXT + rb',"requestApiKeyName":"HEARTBEAT"\},"request":' + _IDENTITY + rb',"connection":' + _TEXT
+"""Groups: client id; what identifies the member and its answer, group, generation, member, instance, error;
+connection."""
 _NULL_OR_TEXT = rb"(?:null|" + _SKIPPED + rb")"
 MODERN_WHO = (
     _TEXT
-    + rb',"requestApiKeyName":"CONSUMER_GROUP_HEARTBEAT"\},"request":('
-    + _MODERN_SHAPE % {b"text": _SKIPPED, b"epoch": rb"(?P<epoch>[1-9]\d{0,8})"}
-    + rb'),"rackId":'
+    + rb',"requestApiKeyName":"CONSUMER_GROUP_HEARTBEAT"\},"request":'
+    + _MODERN
+    + rb',"rackId":'
     + _NULL_OR_TEXT
     + rb',"rebalanceTimeoutMs":'
     + _NUMBER
@@ -88,7 +82,7 @@ MODERN_WHO = (
     + rb',"assignment":null\},"connection":'
     + _TEXT
 )
-"""Groups: client id, what identifies the member and its epoch, that epoch, connection."""
+"""Groups: client id; what identifies the member and its epoch, group, member, epoch, instance; connection."""
 
 # A commit's line has at the place of WHO: WHO_AFTER with COMMITTER, OFFSETS, ANSWERS, CONNECTION.
 TOPICS_AFTER = b'"topics":['
@@ -96,12 +90,12 @@ TOPICS_AFTER = b'"topics":['
 CONNECTION_AFTER = b',"connection":'
 COMMITTER = (
     _TEXT
-    + rb',"requestApiKeyName":"OFFSET_COMMIT"\},"request":('
-    + _COMMITTER_SHAPE % {b"text": _SKIPPED, b"generation": _NUMBER}
-    + rb'),(?:"retentionTimeMs":-?\d{1,19},)?'
+    + rb',"requestApiKeyName":"OFFSET_COMMIT"\},"request":'
+    + _COMMITTER
+    + rb',(?:"retentionTimeMs":-?\d{1,19},)?'
     + re.escape(TOPICS_AFTER)
 )
-"""Groups: client id, what identifies the member."""
+"""Groups: client id; what identifies the member, group, generation, member, instance."""
 
 
 def _topics(partition: bytes) -> bytes:
@@ -167,10 +161,8 @@ LINE = re.compile(
     + FROM
     + _TAIL
 )
-"""A whole line about a classic heartbeat. Groups: the second and its milliseconds (both or neither), client
-id, what identifies the member and its answer, connection, principal, software."""
-IDENTITY = 4
-CLIENT = (3, 5, 6, 7)
+"""A whole line about a classic heartbeat. Groups: the second and its milliseconds (both or neither), those
+of ``WHO``, principal, software."""
 
 
 def is_text(line: bytes) -> bool:
@@ -184,13 +176,15 @@ def is_text(line: bytes) -> bool:
     return True
 
 
-ClientTexts = tuple[bytes, bytes, bytes, bytes]
-"""Client id, connection, principal and software, as the line has them."""
+Texts = tuple[str | Any, ...]
+"""The groups of an expression; only an instance's may be None."""
 
 
 class Said(NamedTuple):
     """A member and its answer, as one line says it and all equal ones do."""
 
+    identity: str
+    """What identifies both, as the line has it."""
     api: int
     group: str
     member_id: str
@@ -201,7 +195,7 @@ class Said(NamedTuple):
 
     def seen(self, times: tuple[int, ...]) -> Heartbeats | CommitsAnswered:
         """Return the observation of lines that say this at these times."""
-        _, group, member_id, generation, error_code, instance_id, client = self
+        _, _, group, member_id, generation, error_code, instance_id, client = self
         if self.api == COMMIT:
             return CommitsAnswered(
                 group=group,
@@ -224,55 +218,28 @@ class Said(NamedTuple):
         )
 
 
-class Sender:
-    """Who sent lines and what it said in them; read when first asked for."""
-
-    __slots__ = ("_said", "client", "identity")
-
-    def __init__(self, identity: bytes, client: ClientTexts) -> None:
-        self.identity = identity
-        self.client = client
-        self._said: tuple[int, int, Said] | None = None
-
-    def said(self, shard_count: int) -> tuple[int, Said]:
-        """Return the shard of the group, and what was said."""
-        known = self._said
-        if known is None or known[0] != shard_count:
-            said = said_by(self.identity, self.client)
-            known = self._said = shard_count, known_shard(said.group, shard_count), said
-        return known[1], known[2]
+def said_in(line: re.Match[bytes]) -> Said:
+    """Return what a ``LINE`` says, which is UTF-8."""
+    texts: Texts = tuple(None if text is None else text.decode() for text in line.groups()[2:])
+    return said_in_beat(texts[:-2], *texts[-2:])
 
 
-def said_by(identity: bytes, client: ClientTexts) -> Said:
-    """Return what a line says with these texts, which are UTF-8."""
-    api, (group, member_id, generation, error_code, instance_id) = _read_identity(identity)
-    client_id, connection, principal, software = client
-    return Said(
-        api,
-        group.decode(),
-        member_id.decode(),
-        int(generation),
-        int(error_code),
-        None if instance_id is None else instance_id.decode(),
-        decoding.client_of(client_id.decode(), connection.decode(), principal.decode(), software.decode()),
-    )
+def said_in_beat(who: Texts, principal: str, software: str) -> Said:
+    """Return what a classic heartbeat says, by the groups of ``WHO`` and of ``FROM``."""
+    client_id, identity, group, generation, member_id, instance_id, error_code, connection = who
+    client = decoding.client_of(client_id, connection, principal, software)
+    return Said(identity, HEARTBEAT, group, member_id, int(generation), int(error_code), instance_id, client)
 
 
-_Identity = tuple[bytes, bytes, bytes, bytes, bytes | None]
-"""Group, member, generation, error, instance."""
+def said_in_commit(who: Texts, connection: str, principal: str, software: str) -> Said:
+    """Return what an accepted commit says, by the groups of ``COMMITTER``, ``CONNECTION`` and ``FROM``."""
+    client_id, identity, group, generation, member_id, instance_id = who
+    client = decoding.client_of(client_id, connection, principal, software)
+    return Said(identity, COMMIT, group, member_id, int(generation), 0, instance_id, client)
 
 
-def _read_identity(identity: bytes) -> tuple[int, _Identity]:
-    found = _IDENTITY.fullmatch(identity)
-    if found is not None:
-        group, generation, member_id, instance_id, error_code = found.groups()
-        return HEARTBEAT, (group, member_id, generation, error_code, instance_id)
-    found = _COMMITTER.fullmatch(identity)
-    if found is not None:
-        group, generation, member_id, instance_id = found.groups()
-        return COMMIT, (group, member_id, generation, b"0", instance_id)
-    found = _MODERN.fullmatch(identity)
-    if found is None:  # pragma: no cover - the line has matched one of these shapes
-        raise ValueError(identity)
-    group, member_id, epoch, instance_id = found.groups()
-    return MODERN, (group, member_id, epoch, b"0", instance_id)
+def said_in_modern_beat(who: Texts, principal: str, software: str) -> Said:
+    """Return what a heartbeat of a consumer group says, by the groups of ``MODERN_WHO`` and of ``FROM``."""
+    client_id, identity, group, member_id, epoch, instance_id, connection = who
+    client = decoding.client_of(client_id, connection, principal, software)
+    return Said(identity, MODERN, group, member_id, int(epoch), 0, instance_id, client)

@@ -14,20 +14,22 @@ from streaming.decoders.binary_column import Ints
 from streaming.decoders.escaped_texts import escaped
 from streaming.decoders.known_texts import Escaped, Finding, Known
 
-_Who = tuple[bytes, bytes, bytes]
-"""Client id, identity, connection."""
-_Origin = tuple[bytes, bytes]
-"""Principal, software."""
+
+def _texts_of(shape: bytes) -> re.Pattern[str]:
+    """Return the expression for texts that are decoded, so that its groups are."""
+    return re.compile(shape.decode(), re.ASCII)
+
 
 _HEAD = re.compile(lines.HEAD)
-_WHO = re.compile(lines.WHO_AFTER + lines.WHO)
-_MODERN_WHO = re.compile(lines.WHO_AFTER + lines.MODERN_WHO)
-_COMMITTER = re.compile(lines.WHO_AFTER + lines.COMMITTER)
+_WHO = _texts_of(lines.WHO_AFTER + lines.WHO)
+_MODERN_WHO = _texts_of(lines.WHO_AFTER + lines.MODERN_WHO)
+_COMMITTER = _texts_of(lines.WHO_AFTER + lines.COMMITTER)
 _OFFSETS = re.compile(lines.OFFSETS)
 _ANSWERS = re.compile(lines.ANSWERS)
-_CONNECTION = re.compile(lines.CONNECTION)
+_CONNECTION = _texts_of(lines.CONNECTION)
 _TIMED = re.compile(lines.TIMES_AFTER + lines.TIMES)
-_FROM = re.compile(lines.FROM_AFTER + lines.FROM)
+_FROM = _texts_of(lines.FROM_AFTER + lines.FROM)
+_MODERN_GROUPS = (1, 2, 3, 4, 5, 6, _MODERN_WHO.groups)
 APIS = (lines.HEARTBEAT, lines.COMMIT, lines.MODERN)
 HEARTBEATS, COMMITS, MODERN_BEATS = range(len(APIS))
 """The index of each API in codes of senders."""
@@ -36,6 +38,7 @@ _DEPTHS = 3
 """A message stands in no JSON string, in one, or in one inside another."""
 CODE_BITS = 28
 """Codes have fewer bits than this: there are fewer texts."""
+_CODE = (1 << CODE_BITS) - 1
 _PAIR_BYTES, _SENDER_BYTES = 300, 500
 _KEPT_BYTES_MAX = 256 * 2**20
 """Of known texts, in each worker; 50,000 members that heartbeat and commit are 200 MB."""
@@ -61,7 +64,8 @@ class _Committers:
         self.connections = Known(_connection)
         self.offsets = Known(_offsets)
         self.answers = Known(_answers)
-        self.values: list[_Who] = []
+        self.values: list[tuple[lines.Texts, str]] = []
+        """The groups of the committer's expression, and the connection."""
         self._codes: dict[int, int] = {}
 
     def codes(self, identity: Ints, connection: Ints) -> Ints:
@@ -76,10 +80,9 @@ class _Committers:
     def _code(self, pair: int) -> int:
         code = self._codes.get(pair)
         if code is None:
-            client_id, identity = self.identities.values[pair >> CODE_BITS]
-            connection = self.connections.values[pair & ((1 << CODE_BITS) - 1)]
+            connection = self.connections.values[pair & _CODE]
             code = self._codes[pair] = len(self.values)
-            self.values.append((client_id, identity, connection))
+            self.values.append((self.identities.values[pair >> CODE_BITS], connection))
         return code
 
 
@@ -130,29 +133,28 @@ class Texts:
         self.writings = [Writing(self, depth) for depth in range(_DEPTHS)]
         self.begins: list[int] = []
         """How far the messages began behind the beginning of their rows."""
-        self.senders: dict[int, lines.Sender] = {}
-        """Those that were asked for, by their code."""
+        self._said: dict[int, lines.Said] = {}
+        """What was asked for, by the code of its sender."""
 
-    def sender(self, who: int, origin: int) -> lines.Sender:
-        """Return the sender with these codes of client and origin."""
-        return self.sender_of((who << CODE_BITS) | origin)
+    def said(self, code: int) -> lines.Said:
+        """Return what the sender with this code said (``Beats.sender``)."""
+        said = self._said.get(code)
+        if said is None:
+            said = self._said[code] = self._read(*divmod(code >> CODE_BITS, len(APIS)), code & _CODE)
+        return said
 
-    def sender_of(self, code: int) -> lines.Sender:
-        """Return the sender with this one code for both (``Beats.sender``)."""
-        sender = self.senders.get(code)
-        if sender is None:
-            who, origin = code >> CODE_BITS, code & ((1 << CODE_BITS) - 1)
-            index, api = divmod(who, len(APIS))
-            values = (self.whos.values, self.committers.values, self.moderns.values)[api]
-            client_id, identity, connection = values[index]
-            client = (client_id, connection, *self.origins.values[origin])
-            sender = self.senders[code] = lines.Sender(identity, client)
-        return sender
+    def _read(self, index: int, api: int, origin: int) -> lines.Said:
+        principal, software = self.origins.values[origin]
+        if api == HEARTBEATS:
+            return lines.said_in_beat(self.whos.values[index], principal, software)
+        if api == COMMITS:
+            return lines.said_in_commit(*self.committers.values[index], principal, software)
+        return lines.said_in_modern_beat(self.moderns.values[index], principal, software)
 
     @property
     def bytes(self) -> int:
         """Their rough cost in bytes."""
-        pairs = _PAIR_BYTES * len(self.committers.values) + _SENDER_BYTES * len(self.senders)
+        pairs = _PAIR_BYTES * len(self.committers.values) + _SENDER_BYTES * len(self._said)
         return sum(writing.bytes for writing in self.writings) + pairs
 
 
@@ -178,19 +180,22 @@ def _timed(text: bytes) -> bool | None:
     return True if _TIMED.fullmatch(text) else None
 
 
-def _who(text: bytes) -> _Who | None:
-    found = _WHO.fullmatch(text) if lines.is_text(text) else None
-    return None if found is None else (found[1], found[2], found[3])
+def _who(text: bytes) -> lines.Texts | None:
+    try:
+        found = _WHO.fullmatch(text.decode())
+    except UnicodeDecodeError:
+        return None
+    return None if found is None else found.groups()
 
 
-def _modern_who(text: bytes) -> _Who | None:
-    found = _MODERN_WHO.fullmatch(text) if text.isascii() else None
-    return None if found is None else (found[1], found[2], found[found.re.groups])
+def _modern_who(text: bytes) -> lines.Texts | None:
+    found = _MODERN_WHO.fullmatch(text.decode()) if text.isascii() else None
+    return None if found is None else found.group(*_MODERN_GROUPS)
 
 
-def _committer(text: bytes) -> tuple[bytes, bytes] | None:
-    found = _COMMITTER.fullmatch(text) if text.isascii() else None
-    return None if found is None else (found[1], found[2])
+def _committer(text: bytes) -> lines.Texts | None:
+    found = _COMMITTER.fullmatch(text.decode()) if text.isascii() else None
+    return None if found is None else found.groups()
 
 
 def _offsets(text: bytes) -> bool | None:
@@ -201,14 +206,14 @@ def _answers(text: bytes) -> bool | None:
     return True if text.isascii() and _ANSWERS.fullmatch(text) else None
 
 
-def _connection(text: bytes) -> bytes | None:
-    found = _CONNECTION.fullmatch(text) if text.isascii() else None
+def _connection(text: bytes) -> str | None:
+    found = _CONNECTION.fullmatch(text.decode()) if text.isascii() else None
     return None if found is None else found[1]
 
 
-def _origin(text: bytes) -> _Origin | None:
-    found = _FROM.fullmatch(text) if lines.is_text(text) else None
-    return None if found is None else (found[1], found[2])
+def _origin(text: bytes) -> lines.Texts | None:
+    found = _FROM.fullmatch(text.decode()) if lines.is_text(text) else None
+    return None if found is None else found.groups()
 
 
 _kept = Texts()

@@ -13,8 +13,9 @@ from coordinator_model import observations as on
 from coordinator_model.kafka import shard_of
 from streaming.decoders import quiet_lines
 from streaming.decoders.binary_column import Bools, Ints
+from streaming.decoders.known_shards import known_shard
 from streaming.decoders.quiet_columns import Beats, by_sender
-from streaming.decoders.quiet_lines import Sender
+from streaming.decoders.quiet_lines import Said
 
 Coalesced = on.Heartbeats | on.CommitsAnswered
 """The types that the model's traits let coalesce (a test compares them)."""
@@ -71,7 +72,7 @@ class BeatRun(msgspec.Struct):
     """Lines of one member with one answer, and the place of the last."""
 
     times: list[int]
-    sender: Sender
+    said: Said
     offset: int
     stamp: int
     index: int = 0
@@ -99,7 +100,7 @@ class Stretch:
         self.broker = broker
         self.columns: list[Beats] = []
         """Lines read as columns."""
-        self.runs: dict[bytes, BeatRun] = {}
+        self.runs: dict[str, BeatRun] = {}
         """Lines that say nothing new by their identity (``quiet_lines``)."""
         self.answer_runs: dict[AnswerKey, AnswerRun] = {}
         self.newest: tuple[int, int] | None = None
@@ -116,27 +117,21 @@ class Stretch:
         if known is None or place.offset >= known.offset:
             self.places[source] = place
 
-    def beat(self, sender: Sender, times: list[int], offset: int, stamp: int, *, index: int = 0) -> None:
+    def beat(self, said: Said, times: list[int], offset: int, stamp: int, *, index: int = 0) -> None:
         """Record equal lines, the last of them at ``offset``; they are read at the end."""
-        run = self.runs.get(sender.identity)
+        run = self.runs.get(said.identity)
         if run is None:
-            self.runs[sender.identity] = BeatRun(times, sender, offset, stamp, index)
+            self.runs[said.identity] = BeatRun(times, said, offset, stamp, index)
         else:
             run.times += times
             if offset > run.offset:
-                run.sender, run.offset, run.stamp, run.index = sender, offset, stamp, index
+                run.said, run.offset, run.stamp, run.index = said, offset, stamp, index
 
     def beat_of(self, line: re.Match[bytes], at_ms: int, place: RowPlace) -> None:
         """Record one heartbeat."""
         self.request_seconds.add(at_ms // 1000)
-        client_id, connection, principal, software = (line[group] for group in quiet_lines.CLIENT)
-        self.beat(
-            Sender(line[quiet_lines.IDENTITY], (client_id, connection, principal, software)),
-            [at_ms],
-            place.offset,
-            place.timestamp_ms,
-            index=place.index,
-        )
+        said = quiet_lines.said_in(line)
+        self.beat(said, [at_ms], place.offset, place.timestamp_ms, index=place.index)
 
     def coalesce(self, what: Coalesced, place: RowPlace) -> None:
         """Add to the run of the same member with the same answer."""
@@ -166,7 +161,7 @@ class Stretch:
         """
         offset, stamp = beats.offset.tolist(), beats.stamp.tolist()
         for _, _, newest, times in by_sender(beats.sender, at_ms):
-            self.beat(beats.sender_at(newest), times, offset[newest], stamp[newest])
+            self.beat(beats.said_at(newest), times, offset[newest], stamp[newest])
 
     def quiet(self, shard_count: int) -> Iterator[tuple[int, on.Seen, int, int]]:
         """Yield shard, coalesced lines, their API and number by member; hear the broker at their times."""
@@ -176,9 +171,9 @@ class Stretch:
             times = run.times
             if len(times) > 1:
                 times.sort()
-            shard, said = run.sender.said(shard_count)
+            said = run.said
             yield (
-                shard,
+                known_shard(said.group, shard_count),
                 on.Seen(
                     at_ms=times[-1],
                     source=source,

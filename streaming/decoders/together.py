@@ -17,6 +17,7 @@ from coordinator_model.observations import NEVER, GroupHeard, MemberHeard, Seen,
 from coordinator_model.ordering import AHEAD_MS, BEYOND_MS, DELAY_MS, SETTLE_MS, SKEW_MAX_MS, fastest, span_ms
 from streaming.decoders import quiet_lines
 from streaming.decoders.binary_column import Bools, Ints
+from streaming.decoders.known_shards import known_shard
 from streaming.decoders.quiet_columns import Beats, by_sender
 from streaming.decoders.quiet_lines import Said
 from streaming.decoders.quiet_texts import Texts
@@ -48,15 +49,6 @@ class Told:
     """Shard and observation of each group."""
 
 
-class _Heard(NamedTuple):
-    client: on.Client
-    instance_id: str | None
-    beats: list[int]
-    commits: list[int]
-    codes: list[int]
-    """Of its senders."""
-
-
 class _Group:
     """The members of a group with one generation."""
 
@@ -66,24 +58,32 @@ class _Group:
         self.shard = shard
         self.first = first
         """The first of their lines."""
-        self.members: dict[str, _Heard] = {}
+        self.members: dict[str, MemberHeard] = {}
         self.singly: set[str] = set()
         """Members that came as two clients: which was the last shows in the order of the lines."""
 
-    def add(self, code: int, said: Said, times: list[int]) -> list[int]:
-        """Add what a sender was heard to do; return the codes of senders that cannot be told so."""
-        heard = self.members.get(said.member_id)
-        if heard is None:
-            if said.member_id in self.singly:
-                return [code]
-            heard = self.members[said.member_id] = _Heard(said.client, said.instance_id, [], [], [])
-        elif said.client is not heard.client and (said.client, said.instance_id) != heard[:2]:
-            self.singly.add(said.member_id)
-            return [*self.members.pop(said.member_id).codes, code]
-        mine = heard.commits if said.api == quiet_lines.COMMIT else heard.beats
-        mine.extend(times)
-        heard.codes.append(code)
-        return []
+    def add(self, said: Said, times: tuple[int, ...]) -> None:
+        """Add what a sender was heard to do."""
+        member_id, client, instance_id = said.member_id, said.client, said.instance_id
+        beats, commits = ((), times) if said.api == quiet_lines.COMMIT else (times, ())
+        heard = self.members.get(member_id)
+        if heard is not None:
+            if client is not heard.client and (client, instance_id) != (heard.client, heard.instance_id):
+                self.singly.add(member_id)
+                return
+            beats, commits = _merged(heard.beats, beats), _merged(heard.commits, commits)
+            client, instance_id = heard.client, heard.instance_id
+        self.members[member_id] = MemberHeard(member_id, client, beats, commits, instance_id)
+
+    def leave(self) -> set[str]:
+        """Leave out the members that are told singly, and return them."""
+        for member_id in self.singly:
+            del self.members[member_id]
+        return self.singly
+
+
+def _merged(some: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(some + more)) if some and more else some or more
 
 
 def spans(copies: Sequence[tuple[int, on.EventsClock]]) -> list[Span]:
@@ -134,7 +134,7 @@ def put_together(
     for (name, generation), group in groups.items():
         if group.members:
             late_ms = int(stamp[group.first] - at_ms[group.first])
-            last_ms, what = _heard(name, generation, group.members)
+            last_ms, what = _heard(name, generation, group)
             place = RowPlace(partition, int(offset[group.first]), last_ms + late_ms, backlog=False)
             told.seen.append((group.shard, place.seen(last_ms, Source.REQUEST_LOG, broker, what)))
     return told
@@ -145,20 +145,32 @@ def _grouped(
 ) -> tuple[dict[tuple[str, int], _Group], list[int]]:
     """Return what was heard of each group and generation, and the senders that cannot be told so."""
     groups: dict[tuple[str, int], _Group] = {}
-    singly: list[int] = []
+    refused: list[int] = []
     for sender, first, _, times in by_sender(code, at_ms):
-        shard, said = texts.sender_of(sender).said(shard_count)
+        said = texts.said(sender)
         if said.error_code:
-            singly.append(sender)
+            refused.append(sender)
             continue
         key = said.group, said.generation
         group = groups.get(key)
         if group is None:
-            group = groups[key] = _Group(shard, first)
+            group = groups[key] = _Group(known_shard(said.group, shard_count), first)
         elif first < group.first:
             group.first = first
-        singly += group.add(sender, said, times)
-    return groups, singly
+        group.add(said, tuple(sorted(times)) if len(times) > 1 else tuple(times))
+    mixed = {key: group.leave() for key, group in groups.items() if group.singly}
+    return groups, refused + (_senders_of(mixed, code, texts) if mixed else [])
+
+
+def _senders_of(members: Mapping[tuple[str, int], set[str]], code: Ints, texts: Texts) -> list[int]:
+    """Return the senders among these of some ``members`` of each group and generation."""
+    senders = np.unique(code).tolist()
+    told = map(texts.said, senders)
+    return [
+        sender
+        for sender, said in zip(senders, told, strict=True)
+        if said.member_id in members.get((said.group, said.generation), ())
+    ]
 
 
 def _are_plain(beats: Beats, at_ms: Ints, span: Span) -> Bools:
@@ -177,14 +189,9 @@ def _leave(used: list[Bools], rows: list[Ints], code: Ints, singly: list[int]) -
         start += len(row)
 
 
-def _heard(name: str, generation: int, heard: Mapping[str, _Heard]) -> tuple[int, GroupHeard]:
+def _heard(name: str, generation: int, group: _Group) -> tuple[int, GroupHeard]:
     """Return the last time (epoch ms) and the observation of what members were heard to do."""
-    members = tuple(
-        MemberHeard(
-            member_id, one.client, tuple(sorted(one.beats)), tuple(sorted(one.commits)), one.instance_id
-        )
-        for member_id, one in heard.items()
-    )
+    members = tuple(group.members.values())
     since_ms, last_ms = span_ms(members)
     what = GroupHeard(group=name, generation=generation, since_ms=since_ms, members=members)
     return last_ms, what

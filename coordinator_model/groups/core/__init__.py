@@ -98,9 +98,9 @@ from coordinator_model.groups.core.session_timer import (
     restart_session,
     usual_gap_ms,
     was_heard,
+    went_silent,
 )
 from coordinator_model.groups.core.silent_members import (
-    SESSION_GRACE_MS,
     end_silent,
     expire_silent,
     next_deadline,
@@ -136,7 +136,6 @@ __all__ = [
     "NARROW_SHARE",
     "OLD_LINE",
     "REGULAR",
-    "SESSION_GRACE_MS",
     "TOLERANCE_MS",
     "UPSET_MS",
     "USUAL_SLACK",
@@ -242,4 +241,5 @@ __all__ = [
     "usual_gap_ms",
     "wait_for",
     "was_heard",
+    "went_silent",
 ]

@@ -24,8 +24,8 @@ def _lines(count: int) -> list[bytes]:
     return [heartbeat_line(POPULATION, n % 40, n % 5, AT_MS + 700 * n, n * 37) for n in range(count)]
 
 
-_Told = list[tuple[int, int, bytes, tuple[bytes, ...]]]
-"""Of each row that says nothing new: its number, its time, identity and client."""
+_Told = list[tuple[int, int, quiet_lines.Said]]
+"""Of each row that says nothing new: its number, its time, and what it says."""
 
 
 def _expected(values: list[bytes | None]) -> _Told:
@@ -34,7 +34,7 @@ def _expected(values: list[bytes | None]) -> _Told:
         line = quiet_lines.LINE.fullmatch(value or b"")
         if line is not None:
             at_ms = row + 2_000 if line[1] is None else local_ms(line[1].decode(), int(line[2]), "UTC")
-            told.append((row, at_ms, line[4], line.group(*quiet_lines.CLIENT)))
+            told.append((row, at_ms, quiet_lines.said_in(line)))
     return [one for one in told if one[1] >= 0]
 
 
@@ -49,11 +49,8 @@ def _read(values: list[bytes | None], chunk: int = 7) -> _Told:
     beats = _beats(values, chunk)
     assert beats.offset.tolist() == [row + 1_000 for row in beats.row.tolist()]
     assert beats.stamp.tolist() == [row + 2_000 for row in beats.row.tolist()]
-    senders = [beats.sender_at(index) for index in range(len(beats.row))]
-    return [
-        (row, at_ms, sender.identity, sender.client)
-        for row, at_ms, sender in zip(beats.row.tolist(), beats.at_ms.tolist(), senders, strict=True)
-    ]
+    said = [beats.said_at(index) for index in range(len(beats.row))]
+    return list(zip(beats.row.tolist(), beats.at_ms.tolist(), said, strict=True))
 
 
 def test_every_plain_line_is_read() -> None:
@@ -214,7 +211,7 @@ def test_what_says_nothing_new_is_read_as_columns() -> None:
     chance = random.Random(1)
     values: list[bytes | None] = [_line(chance, n) for n in range(600)]
     found = _beats(values)
-    kinds = [found.sender_at(index).said(4)[1].api for index in range(len(found.row))]
+    kinds = [found.said_at(index).api for index in range(len(found.row))]
     assert min(map(kinds.count, (8, 12, 68))) > 10
     taken = [values[row] or b"" for row in found.row.tolist()]
     assert not any(b'"errorCode":2' in line and b'"OFFSET_COMMIT"' in line for line in taken)
@@ -242,7 +239,7 @@ def test_senders_are_known_again_in_the_next_batch() -> None:
     """The same clients send batch after batch, so another reader finds what was read, at no cost."""
     lines: list[bytes | None] = [*_lines(40)]
     first, again = _beats(lines), _beats(lines)
-    assert again.sender_at(7) is first.sender_at(7)
+    assert again.said_at(7) is first.said_at(7)
     assert again.names.bytes < first.names.texts.bytes / 10
 
 
@@ -261,8 +258,8 @@ def test_too_many_known_senders_are_forgotten(monkeypatch: pytest.MonkeyPatch) -
     """A worker that has met too many clients begins anew, and what was read before stays right."""
     lines: list[bytes | None] = [*_lines(40)]
     first = _beats(lines)
-    expected = first.sender_at(7).client
+    expected = first.said_at(7).client
     monkeypatch.setattr(quiet_texts, "_KEPT_BYTES_MAX", 0)
     again = _beats(lines)
     assert again.names.texts is not first.names.texts
-    assert again.sender_at(7).client == first.sender_at(7).client == expected
+    assert again.said_at(7).client == first.said_at(7).client == expected

@@ -150,11 +150,13 @@ class _Texts:
     def add(self, words: Words, codes: Ints) -> int:
         """Keep each of these texts once, unless another text with its sum hides it; return their bytes."""
         sums, first = np.unique(_sums(words), return_index=True)
-        is_new = ~np.isin(sums, self._sums)
-        sums, first = sums[is_new], first[is_new]
+        if len(self._sums):
+            place = np.searchsorted(self._sums, sums)
+            is_new = self._sums[np.minimum(place, len(self._sums) - 1)] != sums
+            sums, first = sums[is_new], first[is_new]
         which = np.concatenate((self._order, len(self._words) + np.arange(len(first))))
         sums = np.concatenate((self._sums, sums))
-        order = np.argsort(sums)
+        order = np.argsort(sums, kind="stable")  # of two ascending parts
         self._sums, self._order = sums[order], which[order]
         self._words = np.concatenate((self._words, words[first]))
         self._codes = np.concatenate((self._codes, codes[first]))

@@ -195,6 +195,7 @@ class Shard:
         for segment in segments.until(now_ms, groups.next_ms, boundaries.cross):
             for name in sorted({*segment.singles, *groups.due_before(segment.until_ms)}):
                 groups.run(name, segment.singles.get(name, []), segment.until_ms)
+                groups.rest(name, now_ms)
             groups.reached_ms = segment.until_ms
             boundaries.end(segment, now_ms)
 

@@ -36,8 +36,10 @@ from coordinator_model.observations.requests import Heartbeats, TransactionalCom
 from coordinator_model.observations.seen import Seen
 from coordinator_model.shard import routing
 from coordinator_model.shard import settings as shard_settings
+from coordinator_model.shard.awake_groups import AwakeGroups
 from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.judging import Judgement, LiveSources, Outputs
+from coordinator_model.shard.live_group import Live
 from coordinator_model.shard.routing import split_names
 from coordinator_model.shard.shard import Shard
 from coordinator_model.shard.slots import Slot
@@ -306,6 +308,34 @@ def test_quiet_heartbeats_do_not_wake_the_rules(world: World) -> None:
 
     assert [at_ms for _, at_ms, _ in first.alerts] == [LIVE_MS + 100]
     assert [at_ms for _, at_ms, _ in later.alerts] == [LIVE_MS + 40_000]
+
+
+def test_groups_are_encoded_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processor still has a group at hand then; one that is reported is needed once more."""
+    world = World()
+    for name in ("g", "x", "y"):
+        world.record(900_000, generation(name, 1, "a"), backlog=True)
+    world.until(LIVE_MS)
+    world.until(LIVE_MS + 1)
+    done: list[str] = []
+    awake, encode = AwakeGroups._awake, Live.encode
+
+    def woken(self: AwakeGroups, slot: Slot) -> Live:
+        done.append(f"wake {slot.name}")
+        return awake(self, slot)
+
+    def encoded(self: Live) -> None:
+        done.append(f"encode {self.slot.name}")
+        encode(self)
+
+    monkeypatch.setattr(AwakeGroups, "_awake", woken)
+    monkeypatch.setattr(Live, "encode", encoded)
+    for name in ("x", "y", "g"):
+        world.answer(LIVE_MS + 200, beats(name, "a", LIVE_MS + 200))
+    world.line(LIVE_MS + 210, rebalance("g"))
+    assert [one.group for one in world.until(LIVE_MS + 1_000).reports] == ["g"]
+    assert [one for one in done if one[-1] != "g"] == ["wake x", "encode x", "wake y", "encode y"]
+    assert done[-1] == "encode g"
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,7 @@ watermark (``ordering``), cuts them into segments (``segments.py``), runs each g
 depends on the observations, not on the batches they came in.
 """
 
-from coordinator_model.observations import (
-    CLUSTER_SHARD,
-    NEVER,
-    Counted,
-    EndOffsetsReported,
-    GroupDescribed,
-    Observation,
-    Seen,
-    drop_oldest,
-)
+from coordinator_model.observations import CLUSTER_SHARD, NEVER, Counted, Seen, drop_oldest
 from coordinator_model.ordering import Buffered, Order, Run
 from coordinator_model.shard import live_sources, quarantine, strangers
 from coordinator_model.shard.awake_groups import AwakeGroups
@@ -36,12 +27,6 @@ from coordinator_model.shard.snapshot import (
 )
 from coordinator_model.shard.timeline import Timeline
 from coordinator_model.shard.verdicts import Verdicts
-
-_UNAWAITED: frozenset[type[Observation]] = frozenset({Counted, EndOffsetsReported, GroupDescribed})
-"""Counts of a batch, and answers of brokers: one that is news brings clocks with it, the others wait for the
-
-next one.
-"""
 
 
 class Shard:
@@ -116,28 +101,25 @@ class Shard:
     @property
     def due_ms(self) -> int | None:
         """Return the driver's time (epoch ms) before which a step without observations changes nothing."""
-        return self._told_ms(min(self._acts_ms(), self.header.order.due_ms()))
+        header = self.header
+        dues = [header.cluster_due_ms, header.info_lost_ms, header.order.due_ms()]
+        dues += (self.slots.next_due_ms(), self.slots.next_report_ms())
+        dues.append(quarantine.due_ms(header.quarantined, header.done_ms, NEVER))
+        due_ms = min(dues)
+        return None if due_ms == NEVER else due_ms + 1 + header.order.settle_ms
 
     @property
     def wake_ms(self) -> int | None:
         """Return the driver's time (epoch ms) until which nothing need be told of this shard.
 
         The rules about the cluster run each second of its time, but have something to say only at their
-        deadline: until then the seconds can come all at once.  For some observations nobody waits.
+        deadline: until then the seconds can come all at once.  Nobody waits for the counts of a batch.
         """
-        acts_ms = self._acts_ms() if self._judged_due_ms is None else self._judged_due_ms
-        return self._told_ms(min(acts_ms, self.header.order.due_ms(but=_UNAWAITED)))
-
-    def _acts_ms(self) -> int:
-        """Return when something is due beside what is buffered."""
         header = self.header
-        dues = [header.cluster_due_ms, header.info_lost_ms]
-        dues += (self.slots.next_due_ms(), self.slots.next_report_ms())
-        return min(*dues, quarantine.due_ms(header.quarantined, header.done_ms, NEVER))
-
-    def _told_ms(self, due_ms: int) -> int | None:
-        """Return the driver's time at which what is due then can be known."""
-        return None if due_ms == NEVER else due_ms + 1 + self.header.order.settle_ms
+        if self._judged_due_ms is None:
+            return self.due_ms
+        due_ms = min(self._judged_due_ms, header.order.due_ms(but=Counted))
+        return None if due_ms == NEVER else due_ms + 1 + header.order.settle_ms
 
     def step(self, seen: list[Seen], judge: Judge | None) -> Outputs:
         """Buffer observations, bring everything forward to the watermark, and return the outputs."""

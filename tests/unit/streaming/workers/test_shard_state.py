@@ -7,7 +7,6 @@ import msgspec
 import pandas as pd
 import pytest
 
-from coordinator_model.observations.answers import EndOffsetsReported
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.control import Clock, Counted, EventsClock
 from coordinator_model.observations.records import GroupTombstone
@@ -111,16 +110,6 @@ def test_a_shard_that_was_looked_at_tells_until_when_it_may_sleep() -> None:
         rows = pd.concat(list(stage(("c", 0), frames, saved)))
         told += [msgspec.json.decode(value) for value in rows["value"][rows["kind"] == "due"]]
     assert told == [5_000 + 1 + SETTLE_MS, NEVER_MS]
-
-
-def test_nobody_is_woken_for_an_answer_of_a_broker() -> None:
-    """It waits for the next clock, which comes soon if it is news; the shard itself acts at its time."""
-    stage, saved = ShardStage(cluster="c", shard_count=1), SavedShard()
-    answer = _seen(EndOffsetsReported(group="g", ends={"t": {0: 5}}), 900, offset=1)
-    rows = pd.concat(list(stage(("c", 0), _frames(_clock(1_000), answer), saved)))
-    (told,) = rows["value"][rows["kind"] == "due"]
-    assert msgspec.json.decode(told) == NEVER_MS
-    assert saved.get[1] == 1_000 + 1 + SETTLE_MS
 
 
 def test_the_clusters_shard_tells_which_clocks_it_read() -> None:

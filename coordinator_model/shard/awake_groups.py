@@ -4,6 +4,7 @@ If our own code fails in one group, the other groups lose nothing.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from coordinator_model import groups
 from coordinator_model import observations as on
@@ -209,19 +210,23 @@ class AwakeGroups:
     def encode(self, now_ms: int) -> None:
         """Encode the groups that were decoded in this step."""
         for live in self.lives.values():
-            self._encode(live, now_ms)
+            self._rest(live, now_ms)
         self.lives.clear()
 
     def rest(self, name: str, now_ms: int) -> None:
-        """Encode a group that this step will hardly use again, while the processor still has it at hand."""
+        """Encode a group that this step will hardly use again, while the processor still has it at hand.
+
+        One that cannot be encoded goes on, and fails when the step ends.
+        """
         live = self.lives.get(name)
         if live is None or live.visible or self.header.order.asked or name in self.runs:
             return
         if min(live.slot.report_ms - 1, live.slot.due_ms) >= now_ms:
-            self._encode(live, now_ms)
-            del self.lives[name]
+            with suppress(Exception):
+                live.encode()
+                del self.lives[name]
 
-    def _encode(self, live: Live, now_ms: int) -> None:
+    def _rest(self, live: Live, now_ms: int) -> None:
         """Encode a group; one that cannot be encoded goes on as it was before this step."""
         try:
             live.encode()

@@ -101,7 +101,8 @@ class Known(Finding, Generic[T]):
 
     def _learn(self, text: bytes) -> int:
         value = self._read(text)
-        self.bytes += _NAME_BYTES + 2 * len(text)
+        # One character beyond Latin makes each part that is read of a text four bytes a character.
+        self.bytes += _NAME_BYTES + (2 if text.isascii() else 10) * len(text)
         code = -1 if value is None else len(self.values)
         if value is not None:
             self.values.append(value)

@@ -52,38 +52,47 @@ class Told:
 class _Group:
     """The members of a group with one generation."""
 
-    __slots__ = ("first", "members", "shard", "singly")
+    __slots__ = ("first", "members", "more", "shard", "singly")
 
     def __init__(self, shard: int, first: int) -> None:
         self.shard = shard
         self.first = first
         """The first of their lines."""
         self.members: dict[str, MemberHeard] = {}
+        """Each as its first sender was heard."""
+        self.more: dict[str, tuple[list[int], list[int]]] = {}
+        """Heartbeats and commits of a member's further senders."""
         self.singly: set[str] = set()
         """Members that came as two clients: which was the last shows in the order of the lines."""
 
-    def add(self, said: Said, times: tuple[int, ...]) -> None:
+    def add(self, said: Said, times: list[int]) -> None:
         """Add what a sender was heard to do."""
         member_id, client, instance_id = said.member_id, said.client, said.instance_id
-        beats, commits = ((), times) if said.api == quiet_lines.COMMIT else (times, ())
+        is_commit = said.api == quiet_lines.COMMIT
         heard = self.members.get(member_id)
-        if heard is not None:
-            if client is not heard.client and (client, instance_id) != (heard.client, heard.instance_id):
-                self.singly.add(member_id)
-                return
-            beats, commits = _merged(heard.beats, beats), _merged(heard.commits, commits)
-            client, instance_id = heard.client, heard.instance_id
-        self.members[member_id] = MemberHeard(member_id, client, beats, commits, instance_id)
+        if heard is None:
+            once = tuple(sorted(times)) if len(times) > 1 else tuple(times)
+            beats, commits = ((), once) if is_commit else (once, ())
+            self.members[member_id] = MemberHeard(member_id, client, beats, commits, instance_id)
+        elif client is not heard.client and (client, instance_id) != (heard.client, heard.instance_id):
+            self.singly.add(member_id)
+        else:
+            self.more.setdefault(member_id, ([], []))[is_commit].extend(times)
 
     def leave(self) -> set[str]:
         """Leave out the members that are told singly, and return them."""
         for member_id in self.singly:
             del self.members[member_id]
+            self.more.pop(member_id, None)
         return self.singly
 
-
-def _merged(some: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(sorted(some + more)) if some and more else some or more
+    def told(self) -> tuple[MemberHeard, ...]:
+        """Return what each member was heard to do."""
+        for member_id, (beats, commits) in self.more.items():
+            one = self.members[member_id]
+            times = tuple(sorted((*one.beats, *beats))), tuple(sorted((*one.commits, *commits)))
+            self.members[member_id] = MemberHeard(member_id, one.client, *times, one.instance_id)
+        return tuple(self.members.values())
 
 
 def spans(copies: Sequence[tuple[int, on.EventsClock]]) -> list[Span]:
@@ -157,7 +166,7 @@ def _grouped(
             group = groups[key] = _Group(known_shard(said.group, shard_count), first)
         elif first < group.first:
             group.first = first
-        group.add(said, tuple(sorted(times)) if len(times) > 1 else tuple(times))
+        group.add(said, times)
     mixed = {key: group.leave() for key, group in groups.items() if group.singly}
     return groups, refused + (_senders_of(mixed, code, texts) if mixed else [])
 
@@ -191,7 +200,7 @@ def _leave(used: list[Bools], rows: list[Ints], code: Ints, singly: list[int]) -
 
 def _heard(name: str, generation: int, group: _Group) -> tuple[int, GroupHeard]:
     """Return the last time (epoch ms) and the observation of what members were heard to do."""
-    members = tuple(group.members.values())
+    members = group.told()
     since_ms, last_ms = span_ms(members)
     what = GroupHeard(group=name, generation=generation, since_ms=since_ms, members=members)
     return last_ms, what

@@ -17,9 +17,11 @@ import pytest
 
 from coordinator_model.decoding.coordinator_reasons import REASONS
 from coordinator_model.decoding.coordinator_shapes import SHAPES
+from coordinator_model.observations.requests import GroupHeard
 from coordinator_model.shard.routing import split_names
 from streaming.decoders.buffered_lines import LineReader
 from streaming.decoders.decoding_events import decode_lines
+from streaming.devkit.bench.material import Population, heartbeat_line
 
 pytestmark = pytest.mark.growth
 
@@ -238,3 +240,23 @@ def test_requests(api: int) -> None:
     _held_lines(lambda length: _request(api, _repeated(words, length), 2))
     _held_lines(lambda length: _request(api, "name", length // 32))
     _held_lines(lambda length: _request(api, "a", 1).replace('"a"', "[" * length, 1))
+
+
+def test_one_member_in_many_texts() -> None:
+    """A member whose lines never look alike, as a broker that throttles writes them, is put together once."""
+    beat = heartbeat_line(Population(groups=1), 0, 0, AT, 1)
+
+    def work(length: int) -> Callable[[], object]:
+        numbers = range(length // 4)
+        lines = [beat.replace(b'{"throttleTimeMs":0', b'{"throttleTimeMs":%d' % one) for one in numbers]
+        rows = [
+            {"partition": 0, "offset": one, "timestamp_ms": AT, "key": b"1", "value": line}
+            for one, line in enumerate(lines)
+        ]
+        table = pa.Table.from_pylist(rows, schema=_SCHEMA)
+        read = LineReader({}, "UTC").lines(table)
+        told = decode_lines(read, shard_count=SHARDS, timezone="UTC", puts_together=True)
+        assert any(type(one.what) is GroupHeard for seen in told.cells.values() for one in seen)
+        return lambda: decode_lines(read, shard_count=SHARDS, timezone="UTC", puts_together=True)
+
+    _held_to_growth(work)

@@ -210,7 +210,7 @@ class AwakeGroups:
     def encode(self, now_ms: int) -> None:
         """Encode the groups that were decoded in this step."""
         for live in self.lives.values():
-            self._rest(live, now_ms)
+            self._encode(live, now_ms)
         self.lives.clear()
 
     def rest(self, name: str, now_ms: int) -> None:
@@ -226,7 +226,7 @@ class AwakeGroups:
                 live.encode()
                 del self.lives[name]
 
-    def _rest(self, live: Live, now_ms: int) -> None:
+    def _encode(self, live: Live, now_ms: int) -> None:
         """Encode a group; one that cannot be encoded goes on as it was before this step."""
         try:
             live.encode()

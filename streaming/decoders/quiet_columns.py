@@ -76,10 +76,6 @@ class Beats(NamedTuple):
         """Sender of each with its answer: one code for each pair of client and origin."""
         return (self.who << CODE_BITS) | self.origin
 
-    def said_at(self, index: int) -> lines.Said:
-        """Return what one of the lines says."""
-        return self.names.texts.said(int(self.who[index]) << CODE_BITS | int(self.origin[index]))
-
     @property
     def api(self) -> Ints:
         """Index of each one's API in ``APIS``."""

@@ -160,8 +160,8 @@ class Stretch:
             at_ms: the time of each.
         """
         offset, stamp = beats.offset.tolist(), beats.stamp.tolist()
-        for _, _, newest, times in by_sender(beats.sender, at_ms):
-            self.beat(beats.said_at(newest), times, offset[newest], stamp[newest])
+        for sender, _, newest, times in by_sender(beats.sender, at_ms):
+            self.beat(beats.names.texts.said(sender), times, offset[newest], stamp[newest])
 
     def quiet(self, shard_count: int) -> Iterator[tuple[int, on.Seen, int, int]]:
         """Yield shard, coalesced lines, their API and number by member; hear the broker at their times."""

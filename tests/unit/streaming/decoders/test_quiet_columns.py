@@ -45,12 +45,15 @@ def _beats(values: list[bytes | None], chunk: int = 1_000) -> quiet_columns.Beat
     return reader.beats(found, places + 1_000, places + 2_000)
 
 
+def _said(beats: quiet_columns.Beats) -> list[quiet_lines.Said]:
+    return [beats.names.texts.said(sender) for sender in beats.sender.tolist()]
+
+
 def _read(values: list[bytes | None], chunk: int = 7) -> _Told:
     beats = _beats(values, chunk)
     assert beats.offset.tolist() == [row + 1_000 for row in beats.row.tolist()]
     assert beats.stamp.tolist() == [row + 2_000 for row in beats.row.tolist()]
-    said = [beats.said_at(index) for index in range(len(beats.row))]
-    return list(zip(beats.row.tolist(), beats.at_ms.tolist(), said, strict=True))
+    return list(zip(beats.row.tolist(), beats.at_ms.tolist(), _said(beats), strict=True))
 
 
 def test_every_plain_line_is_read() -> None:
@@ -211,7 +214,7 @@ def test_what_says_nothing_new_is_read_as_columns() -> None:
     chance = random.Random(1)
     values: list[bytes | None] = [_line(chance, n) for n in range(600)]
     found = _beats(values)
-    kinds = [found.said_at(index).api for index in range(len(found.row))]
+    kinds = [said.api for said in _said(found)]
     assert min(map(kinds.count, (8, 12, 68))) > 10
     taken = [values[row] or b"" for row in found.row.tolist()]
     assert not any(b'"errorCode":2' in line and b'"OFFSET_COMMIT"' in line for line in taken)
@@ -239,7 +242,7 @@ def test_senders_are_known_again_in_the_next_batch() -> None:
     """The same clients send batch after batch, so another reader finds what was read, at no cost."""
     lines: list[bytes | None] = [*_lines(40)]
     first, again = _beats(lines), _beats(lines)
-    assert again.said_at(7) is first.said_at(7)
+    assert _said(again)[7] is _said(first)[7]
     assert again.names.bytes < first.names.texts.bytes / 10
 
 
@@ -258,8 +261,8 @@ def test_too_many_known_senders_are_forgotten(monkeypatch: pytest.MonkeyPatch) -
     """A worker that has met too many clients begins anew, and what was read before stays right."""
     lines: list[bytes | None] = [*_lines(40)]
     first = _beats(lines)
-    expected = first.said_at(7).client
+    expected = _said(first)[7].client
     monkeypatch.setattr(quiet_texts, "_KEPT_BYTES_MAX", 0)
     again = _beats(lines)
     assert again.names.texts is not first.names.texts
-    assert again.said_at(7).client == first.said_at(7).client == expected
+    assert _said(again)[7].client == _said(first)[7].client == expected

@@ -23,7 +23,7 @@ A coalesced run (heartbeats, accepted commits) waits as one and is cut at the wa
 coalesce across a clock copy, or parts of the run would be taken for late.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
@@ -375,9 +375,9 @@ class Order(msgspec.Struct, array_like=True):
         lane.newest_ms = max(lane.newest_ms, run.seen.at_ms)
         return taken_apart([run])
 
-    def due_ms(self, but: type[on.Observation] | None = None) -> int:
+    def due_ms(self, but: Collection[type[on.Observation]] = ()) -> int:
         """Return the driver's time (epoch ms) at which a buffered observation, but one ``but``, is due."""
-        times = [one.order_ms for one in self.held if type(one.seen.what) is not but]
+        times = [one.order_ms for one in self.held if type(one.seen.what) not in but]
         times += [run.first_ms() for run in self.runs]
         given_up_ms = self.zones.due_ms()
         return min(times if given_up_ms is None else [*times, given_up_ms], default=NEVER)

@@ -34,7 +34,7 @@ class ClusterShard:
         self.state = header.cluster if header.cluster is not None else ClusterState()
         header.cluster = self.state
         self.judged_due_ms: int | None = None
-        """The next deadline of the rules, by their last judgement in this step; None: there was none."""
+        """The next deadline of the rules as things stand after this step; None: they have news."""
 
     def step(self, seen: list[on.Seen], judge: Judge | None) -> Outputs:
         """Apply a batch and return what the rules made of it."""
@@ -56,6 +56,8 @@ class ClusterShard:
             self._judge_before(held.order_ms, judge, outputs)
             self._apply_safely(held, judge, outputs)
         self._judge_before(now_ms, judge, outputs)
+        if self.judged_due_ms is None and judge is not None and self.header.live_since_ms >= 0:
+            self.judged_due_ms = self._foretold_ms(now_ms, judge)
         self.header.done_ms = max(self.header.done_ms, now_ms)
         self._tell_quarantined(outputs, now_ms)
         if ready or order.asked:
@@ -157,13 +159,22 @@ class ClusterShard:
         outputs.alerts.extend(judgement.alerts)
         # No deadline means: ask again only on an observation.  Otherwise each tick of the quiet years between
         # an undated first line and the next line would be judged.
-        if judgement.due_ms is None:
-            header.cluster_due_ms = self.judged_due_ms = NEVER
-        elif at_ms < judgement.due_ms < tick_ms:
-            header.cluster_due_ms = self.judged_due_ms = judgement.due_ms
-        else:
-            header.cluster_due_ms = tick_ms
-            self.judged_due_ms = max(tick_ms, -(-judgement.due_ms // TICK_MS) * TICK_MS)
+        self.judged_due_ms = _due_ms(at_ms, judgement)
+        header.cluster_due_ms = NEVER if judgement.due_ms is None else min(tick_ms, self.judged_due_ms)
+
+    def _foretold_ms(self, at_ms: int, judge: Judge) -> int | None:
+        """Return when the rules have something to say if nothing happens; None: at their next judgement.
+
+        What they were told in this step is judged when the second is over.  Mostly they will say nothing, as
+        of a log that spoke once more, and then nobody needs to wait for that second.
+        """
+        try:
+            judgement = judge.judge_cluster(
+                cluster=self.cluster, state=self.state, memory=self.header.cluster_memory, now_ms=at_ms
+            )
+        except Exception:  # the judgement that counts tells it
+            return None
+        return None if judgement.alerts or judgement.failures else _due_ms(at_ms, judgement)
 
     def _judged(self, at_ms: int, judge: Judge, outputs: Outputs) -> Judgement | None:
         try:
@@ -192,6 +203,16 @@ class ClusterShard:
     def _diverged(self, kind: str, at_ms: int, detail: str, outputs: Outputs) -> None:
         outputs.divergences.append(Divergence(kind=kind, group="", broker=-1, at_ms=at_ms, detail=detail))
         self.state.divergences[kind] = self.state.divergences.get(kind, 0) + 1
+
+
+def _due_ms(at_ms: int, judgement: Judgement) -> int:
+    """Return the next deadline by a judgement; from the next second on, only seconds are judged."""
+    tick_ms = (at_ms // TICK_MS + 1) * TICK_MS
+    if judgement.due_ms is None:
+        return NEVER
+    if at_ms < judgement.due_ms < tick_ms:
+        return judgement.due_ms
+    return max(tick_ms, -(-judgement.due_ms // TICK_MS) * TICK_MS)
 
 
 def _second_by_second(heard: on.Seen) -> Iterator[tuple[int, on.Seen]]:

@@ -6,7 +6,7 @@ watermark (``ordering``), cuts them into segments (``segments.py``), runs each g
 depends on the observations, not on the batches they came in.
 """
 
-from coordinator_model.observations import CLUSTER_SHARD, NEVER, Counted, Seen, drop_oldest
+from coordinator_model.observations import CLUSTER_SHARD, NEVER, Counted, LogSeconds, Seen, drop_oldest
 from coordinator_model.ordering import Buffered, Order, Run
 from coordinator_model.shard import live_sources, quarantine, strangers
 from coordinator_model.shard.awake_groups import AwakeGroups
@@ -113,12 +113,13 @@ class Shard:
         """Return the driver's time (epoch ms) until which nothing need be told of this shard.
 
         The rules about the cluster run each second of its time, but have something to say only at their
-        deadline: until then the seconds can come all at once.  Nobody waits for the counts of a batch.
+        deadline: until then the seconds can come all at once.  Nobody waits for the counts of a batch, or for
+        the second in which a log spoke once more.
         """
         header = self.header
         if self._judged_due_ms is None:
             return self.due_ms
-        due_ms = min(self._judged_due_ms, header.order.due_ms(but=Counted))
+        due_ms = min(self._judged_due_ms, header.order.due_ms(but=(Counted, LogSeconds)))
         return None if due_ms == NEVER else due_ms + 1 + header.order.settle_ms
 
     def step(self, seen: list[Seen], judge: Judge | None) -> Outputs:

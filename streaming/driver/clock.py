@@ -4,10 +4,12 @@ A shard believes that it has seen everything up to some time only if a clock rec
 before that record was read.  So the driver's time goes into the control topic, with the ends of the offsets
 partitions at that time, and a copy of it into every partition of the events topic.
 
-It looks twice a trigger, and writes only what the shards need (``quiet.py``): each record makes a batch.
+It looks twice a trigger, once just before a batch may begin, and writes only what the shards need
+(``quiet.py``): each record makes a batch.
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -17,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from coordinator_model.observations import CLUSTER_SHARD
-from coordinator_model.ordering import SKEW_MAX_MS, fastest, slowest
+from coordinator_model.ordering import SETTLE_MS, SKEW_MAX_MS, fastest, slowest
 from streaming.config import ClusterPlan
 from streaming.control import ClockRecord, JobState, encode_record, sealed
 from streaming.driver.corrections import Corrections
@@ -37,7 +39,10 @@ _PROMPT_S = 0.5
 _WATCHFUL_S = 0.2
 """Time between two ticks while a broker is gone: these clocks date everything else that waits for it."""
 _CONFIRMED_S = 1.0
-"""What waits for a clock and is younger waits for the next one, since this one would not prove it read."""
+"""What waits for a clock and is younger waits for the next one, since this one may not prove it read."""
+_TICK_MS = 500
+_LEAD_S = 0.1
+"""From a tick to the batch that should read its clock: looking and writing take hundredths, or more."""
 _LEAD_SAMPLES = 5
 """How soon clocks are believed again after a partition moved to a broker with another clock."""
 _CONTROL = -1
@@ -47,8 +52,22 @@ _log = logging.getLogger(__name__)
 
 
 def interval_s(trigger_ms: int) -> float:
-    """Return the time between two ticks: two per trigger, and at most half a second."""
-    return min(500, trigger_ms / 2) / 1000
+    """Return the time between two ticks: two or more per trigger, at most half a second apart."""
+    return trigger_ms / max(2, math.ceil(trigger_ms / _TICK_MS)) / 1000
+
+
+def until_tick_s(trigger_ms: int, now_s: float) -> float:
+    """Return the time until the next tick.
+
+    Spark begins batches at multiples of the trigger since the epoch (``ProcessingTimeExecutor``), and a batch
+    reaches as far as the newest clock that it finds.  So one tick in each trigger comes shortly before that.
+
+    Args:
+        trigger_ms: the trigger.
+        now_s: now, by the machine's clock (epoch seconds).
+    """
+    pause_s = interval_s(trigger_ms)
+    return pause_s - (now_s + min(_LEAD_S, pause_s / 3)) % pause_s
 
 
 def stepped(off_ms: int) -> str:
@@ -63,6 +82,11 @@ def stepped(off_ms: int) -> str:
 def _reach_ms(record: ClockRecord) -> int:
     """Return the latest deadline that a clock meets, as the shards see it (``streaming/workers``)."""
     return record.at_ms + fastest(record.skew_ms)
+
+
+def _settled_s(record: ClockRecord) -> float:
+    """Return the age from which on this clock proves something read."""
+    return (SETTLE_MS - min(0, slowest(record.skew_ms))) / 1000
 
 
 class Reports(Protocol):
@@ -209,7 +233,6 @@ class Clock:
         return self._thread.is_alive()
 
     def _run_forever(self) -> None:
-        pause_s = interval_s(self._plan.trigger_ms)
         while not self._stopped.is_set():
             began = time.monotonic()
             self._woken.clear()
@@ -220,9 +243,16 @@ class Clock:
             else:
                 self._error = ""
                 self._reports.clock_failed("")
-            rest_s = min(pause_s, _WATCHFUL_S) if self._unacknowledged else pause_s
             if not self._stopped.is_set():
-                self._woken.wait(max(0.0, rest_s - (time.monotonic() - began)))
+                self._woken.wait(self._rest_s(time.monotonic() - began))
+
+    def _rest_s(self, took_s: float) -> float:
+        """Return the time to the next tick, after one that took so long; they begin a pause apart at most."""
+        trigger_ms = self._plan.trigger_ms
+        pause_s = interval_s(trigger_ms)
+        if self._unacknowledged:
+            return max(0.0, min(pause_s, _WATCHFUL_S) - took_s)
+        return min(until_tick_s(trigger_ms, time.time()), max(0.0, pause_s - took_s))
 
     def _failed(self, error: Exception) -> None:
         if not self._error:
@@ -252,7 +282,7 @@ class Clock:
         if self._unacknowledged or not self._time.is_wall or self._reading.unreported:
             need = Need(is_there=True)
         if need.is_there:
-            self._write(record, need.shards)
+            self._write(record, need.shards, has_moved=looked.has_moved)
         else:
             self._kept = record
             self._reports.clock_idle(at_ms)
@@ -282,7 +312,7 @@ class Clock:
             has_read=bool(at) and 0 <= self._last_offset < at[0],
         )
 
-    def _write(self, record: ClockRecord, shards: Collection[int] | None) -> None:
+    def _write(self, record: ClockRecord, shards: Collection[int] | None, *, has_moved: bool) -> None:
         """Write a tick's record and its copies for some shards or all, and before it what has waited for it.
 
         If the offsets topic has moved since a tick that was not written, that is written as well: it proves
@@ -290,7 +320,9 @@ class Clock:
         """
         is_waiting = bool(self._unacknowledged)
         kept, self._kept = self._kept, None
-        along = self._along(0.0 if shards is None else _CONFIRMED_S)
+        # If nothing moves any more this may be the last clock for ten seconds.
+        settled_s = 0.0 if has_moved else _settled_s(record)
+        along = self._along(settled_s if shards is None else _CONFIRMED_S)
         told = [kept] if kept is not None and kept.ends != record.ends else []
         record.ask, record.job = self._ask(), None if self._job is None else self._job()
         self._reports.clock_told(record.at_ms, record.ends)

@@ -25,7 +25,7 @@ class ControlWriter:
 
     Each record makes a batch.  So what only confirms what the shards know waits until the clock is written
     in any case, and is written just before it: a record that comes before the first clock after its time
-    takes effect at that time, however late that clock is.
+    takes effect at that time, however late that clock is; another takes effect at that clock's time.
     """
 
     def __init__(
@@ -39,7 +39,8 @@ class ControlWriter:
         self._waiting: deque[_Waiting] = deque()
 
     def send(self, topic: str, **what: Any) -> Any:
-        """Write a record now; return its future."""
+        """Write a record now, after what was told before it; return its future."""
+        self.write_waiting()
         future = self._producer.send(topic, **what)
         self._quiet.moved()
         return future
@@ -61,6 +62,6 @@ class ControlWriter:
             now, found = self._now(), list[_Waiting]()
             while self._waiting and now - self._waiting[0].since_s >= older_s:
                 found.append(self._waiting.popleft())
-        for one in found:
-            self._producer.send(one.topic, value=one.value, partition=0)
+            for one in found:  # whoever writes next comes behind them
+                self._producer.send(one.topic, value=one.value, partition=0)
         return {shard for one in found for shard in one.shards}

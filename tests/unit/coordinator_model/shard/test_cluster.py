@@ -170,6 +170,63 @@ def test_a_log_that_is_read_late_is_heard_second_by_second() -> None:
     ]
 
 
+class Listener(ClusterJudge):
+    """Waits for nothing; it has something to say of one second of the log."""
+
+    def judge_cluster(
+        self, *, cluster: str, state: ClusterState, memory: bytes | None, now_ms: int
+    ) -> Judgement:
+        """Say it."""
+        told = state.heard.get((1, int(Source.REQUEST_LOG)), -1)
+        alerts = ["news"] if told == 13_000 else []
+        return Judgement(memory=memory, alerts=alerts, due_ms=None)
+
+
+def _spoke(second: int) -> Seen:
+    spoke = LogSeconds(broker=1, heard=Source.REQUEST_LOG, seconds=(second,))
+    return seen(second * 1000, spoke, Source.REQUEST_LOG)
+
+
+def test_a_second_in_which_a_log_spoke_wakes_the_shard_if_the_rules_have_something_to_say() -> None:
+    """What they say is told when the second after it is over; otherwise nobody waits for that."""
+    cluster, judge = shard(), Listener()
+    cluster.step([clock(10_400)], judge)
+    for second, wake_ms in ((11, None), (13, 15_301)):
+        cluster.step([_spoke(second), clock(second * 1000 + 900)], judge)
+        assert cluster.wake_ms is None  # this second is not over
+        cluster.step([clock(second * 1000 + 1_600)], judge)
+        assert cluster.wake_ms == wake_ms
+    assert cluster.step([clock(15_301)], judge).alerts == ["news"]
+
+
+class HalfBroken(ClusterJudge):
+    """One of its rules fails."""
+
+    def judge_cluster(
+        self, *, cluster: str, state: ClusterState, memory: bytes | None, now_ms: int
+    ) -> Judgement:
+        """Say so."""
+        return Judgement(memory=memory, alerts=[], due_ms=None, failures=[("rule", ValueError())])
+
+
+@pytest.mark.parametrize("judge", [ClusterJudge(fails=True), HalfBroken()])
+def test_rules_that_fail_wake_the_shard(judge: ClusterJudge) -> None:
+    """The judgement that counts tells of it."""
+    cluster = shard()
+    cluster.step([clock(10_400)], Listener())
+    cluster.step([_spoke(11), clock(12_600)], judge)
+    assert cluster.wake_ms == 13_301
+
+
+def test_nobody_waits_for_the_second_of_a_log_to_be_over() -> None:
+    """That it spoke once more is no news; the clock that comes anyway tells when it was."""
+    cluster, judge = shard(), ClusterJudge(waits=True)
+    cluster.step([clock(10_400)], judge)
+    cluster.step([_spoke(11), clock(11_900)], judge)
+    assert cluster.due_ms == 12_301
+    assert cluster.wake_ms == 71_301
+
+
 def test_the_rules_are_asked_every_second_of_now() -> None:
     """While a rule waits for something, it is asked at each full second, at its exact time."""
     cluster = shard()

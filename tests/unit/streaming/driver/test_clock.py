@@ -1,5 +1,6 @@
 """The clock records: what they say, where they go, and what is learnt from writing them."""
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -14,7 +15,7 @@ from coordinator_model.observations.control import EventsClock
 from coordinator_model.ordering.order import END_UNKNOWN
 from streaming.decoders.buffered_lines import LineReader
 from streaming.decoders.decoding_events import decode_lines
-from streaming.driver.clock import Clock, interval_s
+from streaming.driver.clock import Clock, interval_s, until_tick_s
 from streaming.driver.driver_time import DriverTime
 from streaming.driver.quiet import Quiet
 from streaming.driver.report_turns import Asking
@@ -423,13 +424,18 @@ def test_a_clock_that_nothing_moved_for_names_whom_it_is_for(rest: Rest) -> None
 
 
 def test_what_waits_is_written_just_before_a_clock(rest: Rest) -> None:
-    """What is younger than a second waits on, unless something has moved: this would not prove it read."""
+    """Nothing waits while more is written; then what this clock, maybe the last, would not prove read."""
     rest.along.clear()
     while not rest.tick():
         assert rest.along == []
-    rest.quiet.moved()
+    rest.ends[0] += 1
     rest.tick()
-    assert rest.along == [1.0, 0.0]
+    rest.tick()
+    assert rest.along == [1.0, 0.0, 0.3]
+    for _ in range(20):
+        rest.clock._skews.add(1, 0, 2_000, 2_000)  # this broker's clock is two seconds behind
+    rest.tick()
+    assert rest.along[3:] == [2.3]
 
 
 def test_small_skews_are_noise() -> None:
@@ -442,38 +448,100 @@ def test_small_skews_are_noise() -> None:
     assert skews.known() == {2: 500}
 
 
-@pytest.mark.parametrize(("trigger_ms", "expected_s"), [(100, 0.05), (1_000, 0.5), (5_000, 0.5)])
+@pytest.mark.parametrize(
+    ("trigger_ms", "expected_s"), [(100, 0.05), (1_000, 0.5), (1_200, 0.4), (5_000, 0.5)]
+)
 def test_the_clock_ticks_twice_a_trigger(trigger_ms: int, expected_s: float) -> None:
-    """And at least every half second."""
+    """Or more often: at least every half second."""
     assert interval_s(trigger_ms) == expected_s
 
 
+@pytest.mark.parametrize("trigger_ms", [100, 700, 1_000, 1_300, 2_000, 5_000])
+def test_a_clock_is_written_shortly_before_each_batch(trigger_ms: int) -> None:
+    """Whenever the job began: the batch reaches as far as that clock."""
+    now_s, trigger_s = 1_795_000_000.123, trigger_ms / 1000
+    ticks = []
+    for _ in range(40):
+        now_s += until_tick_s(trigger_ms, now_s)
+        ticks.append(now_s)
+        now_s += 0.003  # a tick takes some time
+    assert max(after - before for before, after in itertools.pairwise(ticks)) == pytest.approx(
+        interval_s(trigger_ms), abs=1e-5
+    )
+    batches = (trigger_s * n for n in itertools.count(int(ticks[1] / trigger_s) + 1))
+    for batch_s in itertools.takewhile(lambda one: one < ticks[-1], batches):
+        lead_s = batch_s - max(one for one in ticks if one < batch_s)
+        assert lead_s == pytest.approx(0.1 if trigger_ms > 600 else 0.0167, abs=0.001)
+
+
 class Impatient(threading.Event):
-    """An event that nobody waits for: it notes whether it had been set."""
+    """An event that nobody waits for: it notes whether it had been set, and how long it was to be awaited."""
 
     def __init__(self) -> None:
         super().__init__()
         self.found: list[bool] = []
+        self.timeouts: list[float] = []
 
     def wait(self, timeout: float | None = None) -> bool:
         """Note it."""
         assert timeout is not None
         self.found.append(self.is_set())
+        self.timeouts.append(timeout)
         return self.is_set()
+
+
+def _ticking(tick: Callable[[Clock], None], trigger_ms: int) -> tuple[Clock, Any]:
+    """Return a clock whose ticks do only this, and what it waits with."""
+    clock = Clock.__new__(Clock)
+    clock._plan, clock._unacknowledged, clock._reports = plan(trigger_ms=trigger_ms), [], Progress("prod")
+    clock._stopped, clock._woken = threading.Event(), Impatient()
+    clock.tick = lambda: tick(clock)  # type: ignore[method-assign]
+    return clock, clock._woken
+
+
+@pytest.mark.parametrize(
+    ("past_s", "took_s", "expected_s"),
+    [
+        (0.4, 0.03, 0.47),
+        (0.4, 0.495, 0.005),
+        (0.4, 0.52, 0.0),
+        (0.4, 1.2, 0.0),
+        (0.5, 0.03, 0.37),
+        (0.92, 0.495, 0.005),
+    ],
+)
+def test_the_clock_waits_for_the_next_batch(
+    past_s: float, took_s: float, expected_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But half a second after the last tick began at most, whenever that was and however long it took."""
+    now_s = [1_795_000_000 + past_s]
+    monkeypatch.setattr(time, "time", lambda: now_s[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
+    left = [took_s, 0.01]
+
+    def tick(clock: Clock) -> None:
+        now_s[0] += left.pop(0)
+        if not left:
+            clock._stopped.set()
+
+    clock, woken = _ticking(tick, 1_000)
+    clock._run_forever()
+    assert woken.timeouts == [pytest.approx(expected_s, abs=1e-5)]
 
 
 def test_a_clock_that_is_woken_ticks_at_once() -> None:
     """It does not wait for its turn: a call while it ticks is kept until then, and once only."""
-    clock = Clock.__new__(Clock)
-    clock._plan, clock._unacknowledged, clock._reports = plan(trigger_ms=60_000), [], Progress("prod")
-    clock._stopped, clock._woken = threading.Event(), Impatient()
-    woken: Any = clock._woken
-    things = [clock.wake, lambda: None, clock.wake, clock._stopped.set]
+    things: list[Callable[[Clock], None]] = [
+        Clock.wake,
+        lambda _: None,
+        Clock.wake,
+        lambda clock: clock._stopped.set(),
+    ]
 
-    def tick() -> None:
-        things.pop(0)()
+    def tick(clock: Clock) -> None:
+        things.pop(0)(clock)
 
-    clock.tick = tick  # type: ignore[method-assign]
+    clock, woken = _ticking(tick, 60_000)
     clock._run_forever()
     assert woken.found == [True, False, True]
 

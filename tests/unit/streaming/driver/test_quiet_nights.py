@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from coordinator_model.kafka import shard_of
-from streaming.control import SettingsRecord, encode_record
+from streaming.control import EndsRecord, GroupEnds, SettingsRecord, encode_record
 from streaming.devkit.bench.material import Population, commit_key, commit_value, group_key, group_value
 from streaming.driver.clock import Clock
 from streaming.driver.control_writer import ControlWriter
@@ -217,11 +217,11 @@ def test_a_night_in_which_nothing_happens_has_a_batch_each_ten_seconds(cluster: 
     assert max(cluster.calls[before:]) <= 7  # the cluster's, and those whose turn it is to report
 
 
-def _log_a_rebalance(cluster: Cluster) -> str:
-    """Let the broker log, at 0.3 s past the second, that a group begins to rebalance; return the group."""
-    cluster.passes(31.3)
+def _log_a_rebalance(cluster: Cluster, past_s: float = 0.3) -> str:
+    """Let the broker log, so long past the second, that a group begins to rebalance; return the group."""
+    cluster.passes(31 + past_s)
     group = "team-00.service-000000"
-    at = f"{datetime.fromtimestamp(cluster.ms() / 1000, UTC):%Y-%m-%d %H:%M:%S},300"
+    at = f"{datetime.fromtimestamp(cluster.ms() / 1000, UTC):%Y-%m-%d %H:%M:%S},{past_s * 1000:03.0f}"
     line = LINE.format(at=at, shard=shard_of(group, SHARDS), group=group)
     cluster.send("events", key=b"1", value=line.encode())
     return group
@@ -246,3 +246,32 @@ def test_a_deadline_in_the_night_is_met_on_time(cluster: Cluster) -> None:
     _log_a_rebalance(cluster)
     cluster.passes(70)
     assert cluster.late_s == [pytest.approx(1.5)]
+
+
+@with_logs
+@pytest.mark.parametrize("past_s", [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9])
+def test_a_line_in_the_night_makes_no_batch_but_those_that_settle_it(cluster: Cluster, past_s: float) -> None:
+    """Nobody waits for the second of that line to be over: that a log spoke once more is no news.
+
+    A second batch takes the clock that proves the line read, where the first began too soon after the line.
+    """
+    _log_a_rebalance(cluster, past_s)
+    before = len(cluster.batches)
+    cluster.passes(8.5)
+    assert len(cluster.batches) - before == (1 if 0.1 <= past_s <= 0.4 else 2)
+
+
+@with_logs
+def test_an_answer_that_confirms_makes_no_batch_of_its_own(cluster: Cluster) -> None:
+    """One that a settling clock would not prove read waits for the next clock, ten seconds later."""
+    group = _log_a_rebalance(cluster)
+    before, shard = len(cluster.batches), shard_of(group, SHARDS)
+    for _ in range(6):  # until the line is settled
+        ends = [GroupEnds(group=group, ends={"shop.events-000.v1": {0: 7}})]
+        told = EndsRecord(at_ms=round(cluster.ms()), run="r", groups=ends)
+        cluster.control.later("control", encode_record(told), [shard])
+        cluster.passes(0.1)
+    cluster.passes(8.4)
+    assert len(cluster.batches) - before == 1
+    cluster.passes(3)
+    assert len(cluster.batches) - before == 2

@@ -169,21 +169,22 @@ class ClusterShard:
         of a log that spoke once more, and then nobody needs to wait for that second.
         """
         try:
-            judgement = judge.judge_cluster(
-                cluster=self.cluster, state=self.state, memory=self.header.cluster_memory, now_ms=at_ms
-            )
+            judgement = self._judgement(at_ms, judge)
         except Exception:  # the judgement that counts tells it
             return None
         return None if judgement.alerts or judgement.failures else _due_ms(at_ms, judgement)
 
     def _judged(self, at_ms: int, judge: Judge, outputs: Outputs) -> Judgement | None:
         try:
-            return judge.judge_cluster(
-                cluster=self.cluster, state=self.state, memory=self.header.cluster_memory, now_ms=at_ms
-            )
+            return self._judgement(at_ms, judge)
         except Exception as error:
             self._failed(error, at_ms, outputs)
             return None
+
+    def _judgement(self, at_ms: int, judge: Judge) -> Judgement:
+        return judge.judge_cluster(
+            cluster=self.cluster, state=self.state, memory=self.header.cluster_memory, now_ms=at_ms
+        )
 
     def _adopt(self, alert: bytes, at_ms: int, judge: Judge, outputs: Outputs) -> None:
         try:

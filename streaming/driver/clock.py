@@ -19,13 +19,13 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from coordinator_model.observations import CLUSTER_SHARD
-from coordinator_model.ordering import SETTLE_MS, SKEW_MAX_MS, fastest, slowest
+from coordinator_model.ordering import SKEW_MAX_MS, fastest, slowest
 from streaming.config import ClusterPlan
 from streaming.control import ClockRecord, JobState, encode_record, sealed
 from streaming.driver.corrections import Corrections
 from streaming.driver.driver_time import STEP_MS, DriverTime
 from streaming.driver.input_ends import InputEnds
-from streaming.driver.quiet import Need, Quiet
+from streaming.driver.quiet import TICK_S, Need, Quiet, settled_s
 from streaming.driver.skews import Skews
 from streaming.kafka_clients import KafkaError, KafkaProducer, KafkaTimeoutError
 from streaming.pipeline import Reading
@@ -40,7 +40,6 @@ _WATCHFUL_S = 0.2
 """Time between two ticks while a broker is gone: these clocks date everything else that waits for it."""
 _CONFIRMED_S = 1.0
 """What waits for a clock and is younger waits for the next one, since this one may not prove it read."""
-_TICK_MS = 500
 _LEAD_S = 0.1
 """From a tick to the batch that should read its clock: looking and writing take hundredths, or more."""
 _LEAD_SAMPLES = 5
@@ -53,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 def interval_s(trigger_ms: int) -> float:
     """Return the time between two ticks: two or more per trigger, at most half a second apart."""
-    return trigger_ms / max(2, math.ceil(trigger_ms / _TICK_MS)) / 1000
+    return trigger_ms / max(2, math.ceil(trigger_ms / (1000 * TICK_S))) / 1000
 
 
 def until_tick_s(trigger_ms: int, now_s: float) -> float:
@@ -82,11 +81,6 @@ def stepped(off_ms: int) -> str:
 def _reach_ms(record: ClockRecord) -> int:
     """Return the latest deadline that a clock meets, as the shards see it (``streaming/workers``)."""
     return record.at_ms + fastest(record.skew_ms)
-
-
-def _settled_s(record: ClockRecord) -> float:
-    """Return the age from which on this clock proves something read."""
-    return (SETTLE_MS - min(0, slowest(record.skew_ms))) / 1000
 
 
 class Reports(Protocol):
@@ -321,8 +315,8 @@ class Clock:
         is_waiting = bool(self._unacknowledged)
         kept, self._kept = self._kept, None
         # If nothing moves any more this may be the last clock for ten seconds.
-        settled_s = 0.0 if has_moved else _settled_s(record)
-        along = self._along(settled_s if shards is None else _CONFIRMED_S)
+        older_s = 0.0 if has_moved else settled_s(slowest(record.skew_ms))
+        along = self._along(older_s if shards is None else _CONFIRMED_S)
         told = [kept] if kept is not None and kept.ends != record.ends else []
         record.ask, record.job = self._ask(), None if self._job is None else self._job()
         self._reports.clock_told(record.at_ms, record.ends)

@@ -15,8 +15,13 @@ from coordinator_model.ordering import SETTLE_MS
 
 QUIET_S = 10.0
 """The longest time without a clock: what waits for the next batch waits no longer."""
-_TICK_S = 0.5
+TICK_S = 0.5
 """The longest time between two ticks."""
+
+
+def settled_s(slowest_ms: int) -> float:
+    """Return the age from which on a clock proves something read; see ``Quiet.need`` for ``slowest_ms``."""
+    return (SETTLE_MS - min(0, slowest_ms)) / 1000
 
 
 class Need(NamedTuple):
@@ -82,11 +87,11 @@ class Quiet:
             due = {shard: due_ms for shard, due_ms in self._due_ms.items() if due_ms <= reach_ms}
             # One clock meets a deadline.  If the shard still waits when it has read that clock, another does.
             is_due = any(has_read or due_ms > self._met(shard) for shard, due_ms in due.items())
-        is_there = is_due or now_s - self._written_s > QUIET_S - _TICK_S
+        is_there = is_due or now_s - self._written_s > QUIET_S - TICK_S
         return Need(is_there, frozenset(due))
 
     def _is_settling(self, now_s: float, slowest_ms: int) -> bool:
-        return now_s - self._moved_s <= (SETTLE_MS - min(0, slowest_ms)) / 1000 + _TICK_S
+        return now_s - self._moved_s <= settled_s(slowest_ms) + TICK_S
 
     def _met(self, shard: int) -> int:
         return max(self._reach_ms, self._reach_of.get(shard, -1))

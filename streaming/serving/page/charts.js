@@ -21,7 +21,7 @@ export function curve(points, field, plot, x, y, gaps, end) {
   });
   let line = "", area = "", before = -1;
   const close = () => (area += area && before >= 0 ? `V${y(0)}Z` : "");
-  for (const [from, until, value] of runs) {
+  runs.forEach(([from, until, value], i) => {
     if (from !== before) {
       close();
       line += `M${x(from).toFixed(1)} ${y(value).toFixed(1)}`;
@@ -31,13 +31,12 @@ export function curve(points, field, plot, x, y, gaps, end) {
       area += `L${x(from).toFixed(1)} ${y(value).toFixed(1)}`;
     }
     // A point a step: a line between them reads better than stairs; the last one holds.
-    const isLast = until === end || !runs.some(([at]) => at === until);
-    if (isLast) {
+    if (until === end || runs[i + 1]?.[0] !== until) {
       line += `H${Math.max(x(from) + 1, x(until)).toFixed(1)}`;
       area += `H${Math.max(x(from) + 1, x(until)).toFixed(1)}`;
     }
     before = until;
-  }
+  });
   close();
   return { line, area };
 }

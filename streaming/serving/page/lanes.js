@@ -6,6 +6,7 @@ export const LANE = 24;
 /** Lanes that are shown until somebody wants all. */
 export const LANES_MAX = 12;
 const BAR = 6, BEAT = 12;
+const byName = new Intl.Collator("en", { numeric: true }).compare;
 
 /** Whether a member went although it should not have. @param {any} life */
 export const isLost = (life) => life.left_at_ms >= 0 && /timeout/.test(life.end_cause);
@@ -48,7 +49,7 @@ export function lanesOf(members) {
     named.set(label, lanes);
   }
   const found = [...named].flatMap(([label, lanes]) => lanes.map((lives) => ({ label, lives, losses: lives.filter(isLost).length })));
-  return found.sort((one, other) => other.losses - one.losses || one.label.localeCompare(other.label, "en", { numeric: true }));
+  return found.sort((one, other) => other.losses - one.losses || byName(one.label, other.label));
 }
 
 /**

@@ -3,7 +3,7 @@ import { groupAddress } from "./api.js";
 import { fileName, asPng, asSvg, save } from "./picture.js";
 import { useWidth } from "./hooks.js";
 import { LANES_MAX, lanesOf } from "./lanes.js";
-import { html, useEffect, useRef, useState } from "./lib.js";
+import { html, useEffect, useMemo, useRef, useState } from "./lib.js";
 import { cost } from "./rebalance.js";
 import { clock, span, who, words } from "./text.js";
 import { Timeline, toldOf } from "./timeline.js";
@@ -99,8 +99,13 @@ export function Stage({ history, seen, now, utc, look, choose, chosen, title }) 
     if (Math.abs(x) >= DRAG_MIN) look(to >= now ? fixed(now - (seen.to - seen.from), now) : fixed(from, to));
     drag(null);
   };
+  // Each event of the server draws the page again, and this is thousands of elements: only what it shows counts.
+  const drawn = useMemo(
+    () => html`<${Timeline} history=${history} from=${moved.from} to=${moved.to} width=${width} now=${now} utc=${utc} allLanes=${all} title=${title} chosen=${chosen} focused=${focused} choose=${choose} point=${point} />`,
+    [history, moved.from, moved.to, width, now, utc, all, title, chosen, focused],
+  );
   return html`<div class=${dragged ? "stage is-dragged" : "stage"} ref=${box} onKeyDown=${keys} onPointerDown=${down} onPointerMove=${move} onPointerUp=${up} onPointerLeave=${up}>
-    ${width > 0 && html`<${Timeline} history=${history} from=${moved.from} to=${moved.to} width=${width} now=${now} utc=${utc} allLanes=${all} title=${title} chosen=${chosen} focused=${focused} choose=${choose} point=${point} />`}
+    ${width > 0 && drawn}
     ${tip && html`<${Tip} mark=${tip} width=${width} utc=${utc} />`}
     <${Legend} history=${history} all=${all} showAll=${showAll} />
   </div>`;
@@ -141,7 +146,7 @@ function Tip({ mark, width, utc }) {
 /** @param {{history: any, all: boolean, showAll: (all: boolean) => void}} props */
 function Legend({ history, all, showAll }) {
   const sign = (/** @type {any} */ drawn, /** @type {string} */ text) => html`<li><svg class="timeline" width="26" height="18" viewBox="0 0 26 18" aria-hidden="true">${drawn}</svg>${text}</li>`;
-  const many = lanesOf(history.members).length > LANES_MAX;
+  const many = useMemo(() => lanesOf(history.members).length > LANES_MAX, [history]);
   return html`<div class="legend-row"><ul class="legend">
     ${sign(html`<rect class="beat" x="2" y="3" width="22" height="12" rx="2" />`, "heartbeats in time")}
     ${sign(html`<rect class="life" x="2" y="6" width="22" height="6" />`, "member, no heartbeat seen")}

@@ -5,18 +5,21 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.live.browser.incidents import fleet
 from tests.live.browser.world import World
 
 _SIZE = (1280, 900)
+_PATIENCE_MS = 30_000
+"""A busy machine draws a page ten times slower than an idle one."""
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One Chromium of the module: its driver's event loop would disturb tests of other folders."""
     path = shutil.which("chromium")
+    expect.set_options(timeout=_PATIENCE_MS)
     if path is None:
         pytest.skip("no chromium here (Debian's package chromium), so nobody looks at the page")
     options = ["--no-sandbox"] if os.geteuid() == 0 else []
@@ -47,7 +50,7 @@ def tab(browser: Browser) -> Iterator[Seen]:
     context = browser.new_context(
         viewport={"width": _SIZE[0], "height": _SIZE[1]}, reduced_motion="reduce", accept_downloads=True
     )
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(_PATIENCE_MS)
     seen = Seen(context.new_page())
     yield seen
     context.close()

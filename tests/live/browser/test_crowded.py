@@ -83,6 +83,22 @@ def test_a_week_of_five_thousand_rebalances_is_drawn(crowd: World, tab: Seen) ->
     nodes = tab.page.evaluate("document.querySelectorAll('.stage > svg *').length")
     print(json.dumps({"drawn_ms": round(drawn), "nodes": nodes}))  # noqa: T201
     assert nodes < 30_000  # 85,000 if everything were drawn
+    assert _busy_share(tab) < 0.5  # all the time, when each event of the server drew it again
+
+
+def _busy_share(tab: Seen, window_ms: int = 10_000) -> float:
+    """Return the part of some seconds in which the page's own thread works while nothing happens."""
+    session = tab.page.context.new_cdp_session(tab.page)
+    session.send("Performance.enable")
+
+    def told() -> dict[str, float]:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return {one["name"]: one["value"] for one in metrics}
+
+    before = told()
+    tab.page.wait_for_timeout(window_ms)
+    after = told()
+    return (after["TaskDuration"] - before["TaskDuration"]) / (after["Timestamp"] - before["Timestamp"])
 
 
 def test_a_count_beyond_its_room_says_so(crowd: World, tab: Seen) -> None:

@@ -9,6 +9,7 @@ import gzip
 import json
 import random
 import struct
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -178,6 +179,7 @@ def _cut_request(rng: random.Random) -> bytes:
 
 def _forged(group: str) -> Iterator[tuple[str, str]]:
     """Lines in the coordinator's words about a group of a hostile name; "" for one that is read."""
-    start = "[2026-11-20 23:51:50,925] INFO [GroupCoordinator id=1] "
+    now = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime())  # a group that is empty for a week is gone
+    start = f"[{now},925] INFO [GroupCoordinator id=1] "
     yield f"{start}Group {group} with generation 3 is now empty. (org.apache.kafka.coordinator.group.X)", ""
     yield f"{start}Stabilized group {group} generation 99999999999999999999 with 3 members.", "out_of_range"

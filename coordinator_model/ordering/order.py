@@ -239,12 +239,13 @@ class Order(msgspec.Struct, array_like=True):
     def _take_together(self, seen: Seen) -> None:
         """Buffer what several members were heard to do; their lines are plain (``EventsLane.is_plain``)."""
         lane = self._lane(seen.partition)
-        if lane.clock_ms < 0 or lane.is_odd:
+        if lane.is_odd:
             for one in apart(seen):
                 self._take_run(one)
             return
         floor_ms = lane.run_floor_ms(seen.broker, self.settle_ms)
         self.runs.append(Run(max(floor_ms, self.now_ms), seen))
+        lane.spoke(seen.what.since_ms)  # type: ignore[union-attr]  # only these are taken here
 
     def _put_run(self, lane: EventsLane, seen: Seen, floor_ms: int) -> int:
         """Buffer a run until its time, and return its first time (epoch ms)."""

@@ -363,8 +363,19 @@ def _settings(chance: random.Random) -> bytes:
     )
 
 
-def make_world(seed: int, steps: int) -> Parts:
-    """Return the contents of the partitions, ended by clocks that let everything pass."""
+def make_slow_start(seed: int, steps: int) -> Parts:
+    """Return a world whose first clock comes late: until then lines are live that no clock has dated."""
+    return make_world(seed, steps, clockless=steps // 3)
+
+
+def make_world(seed: int, steps: int, *, clockless: int = 0) -> Parts:
+    """Return the contents of the partitions, ended by clocks that let everything pass.
+
+    Args:
+        seed: of all chance.
+        steps: how many things happen.
+        clockless: so many of them after the end of the backlog, and before the first clock.
+    """
     world = World(random.Random(seed))
     chance = world.chance
     acts = (
@@ -377,10 +388,11 @@ def make_world(seed: int, steps: int) -> Parts:
     for step in range(steps):
         if step == live_at:
             world.backlog = False
+        if step == live_at + clockless:
             world.clocks()
         world.now_ms += chance.choice((0, 1, 30, 300, 700, 2_500))
         chance.choice(acts)(chance.choice(GROUPS))
-        if not world.backlog and chance.random() < 0.4:
+        if step >= live_at + clockless and chance.random() < 0.4:
             world.clocks()
     for _ in range(4):
         world.now_ms += 40_000

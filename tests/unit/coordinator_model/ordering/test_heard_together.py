@@ -65,11 +65,10 @@ def test_now_cuts_it_and_the_rest_waits_apart() -> None:
     assert said(order.runs) == [(Heartbeats, "m", (800,)), (CommitsAnswered, "m", (900,))]
 
 
-@pytest.mark.parametrize("before", [[], [copy(50, 0, skew_ms=7_000)]], ids=["no-clock", "wrong-clock"])
-def test_it_is_taken_apart_where_times_are_in_doubt(before: list[Seen]) -> None:
-    """Before the first clock, and while a broker's clock is wrong, each run is dated by itself."""
+def test_it_is_taken_apart_where_times_are_in_doubt() -> None:
+    """While a broker's clock is wrong, each run is dated by itself."""
     order = Order()
-    order.take([*before, heard(member("m", (100,), (200,)))])
+    order.take([copy(50, 0, skew_ms=7_000), heard(member("m", (100,), (200,)))])
 
     assert said(order.runs) == [(Heartbeats, "m", (100,)), (CommitsAnswered, "m", (200,))]
 
@@ -93,6 +92,17 @@ def test_a_clock_of_the_same_batch_does_not() -> None:
 
     assert [run.seen.at_ms for run in order.runs] == [15_000]
     assert [held.order_ms for held in order.held] == [1_500]
+
+
+def test_the_first_clock_of_all_does_not_either() -> None:
+    """A first batch that comes late has lines from before that clock, and from long after it, in one."""
+    order = Order()
+    order.take([heard(member("m", (900, 15_000)), offset=0), copy(1_000, 1), copy(16_000, 3), clock(16_000)])
+    order.advance()
+    _, (run,) = order.release()
+
+    assert isinstance(run.seen.what, GroupHeard)
+    assert run.seen.what.members[0].beats == (900, 15_000)
 
 
 def test_too_many_waiting_are_counted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, CDPSession, Page, expect, sync_playwright
 
 from tests.live.browser.incidents import fleet
 from tests.live.browser.world import World
@@ -13,13 +13,13 @@ from tests.live.browser.world import World
 _SIZE = (1280, 900)
 _PATIENCE_MS = 30_000
 """A busy machine draws a page ten times slower than an idle one."""
+expect.set_options(timeout=_PATIENCE_MS)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One Chromium of the module: its driver's event loop would disturb tests of other folders."""
     path = shutil.which("chromium")
-    expect.set_options(timeout=_PATIENCE_MS)
     if path is None:
         pytest.skip("no chromium here (Debian's package chromium), so nobody looks at the page")
     options = ["--no-sandbox"] if os.geteuid() == 0 else []
@@ -42,6 +42,18 @@ class Seen:
     def broken(self) -> list[str]:
         """Exceptions and breaches of the policy; answers of 404 are the server's word."""
         return [one for one in self.wrong if "Failed to load resource" not in one]
+
+
+def devtools_of(page: Page) -> CDPSession:
+    """Return a session with a page's DevTools, which counts from here on until it is detached."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Performance.enable")
+    return devtools
+
+
+def counted_by(devtools: CDPSession) -> dict[str, float]:
+    """Return what a session has counted, by the names of DevTools; times in seconds."""
+    return {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import ViewportSize, expect
 
-from tests.live.browser.conftest import Seen
+from tests.live.browser.conftest import Seen, counted_by, devtools_of
 from tests.live.browser.crowded import DAY, crowded
 from tests.live.browser.world import World
 
@@ -88,16 +88,10 @@ def test_a_week_of_five_thousand_rebalances_is_drawn(crowd: World, tab: Seen) ->
 
 def _busy_share(tab: Seen, window_ms: int = 10_000) -> float:
     """Return the part of some seconds in which the page's own thread works while nothing happens."""
-    session = tab.page.context.new_cdp_session(tab.page)
-    session.send("Performance.enable")
-
-    def told() -> dict[str, float]:
-        metrics = session.send("Performance.getMetrics")["metrics"]
-        return {one["name"]: one["value"] for one in metrics}
-
-    before = told()
+    devtools = devtools_of(tab.page)
+    before = counted_by(devtools)
     tab.page.wait_for_timeout(window_ms)
-    after = told()
+    after = counted_by(devtools)
     return (after["TaskDuration"] - before["TaskDuration"]) / (after["Timestamp"] - before["Timestamp"])
 
 

@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, ViewportSize, expect
 
-from tests.live.browser.conftest import Seen
+from tests.live.browser.conftest import Seen, counted_by, devtools_of
 from tests.live.browser.incidents import hostile, storm
 from tests.live.browser.world import HOSTILE, World
 
@@ -244,12 +244,11 @@ _USED = ("JSHeapUsedSize", "Nodes", "JSEventListeners")
 
 def used(page: Page) -> dict[str, int]:
     """Return bytes, nodes and listeners of a page after its garbage is collected."""
-    devtools = page.context.new_cdp_session(page)
-    devtools.send("Performance.enable")
+    devtools = devtools_of(page)
     devtools.send("HeapProfiler.collectGarbage")
-    found = {one["name"]: int(one["value"]) for one in devtools.send("Performance.getMetrics")["metrics"]}
+    found = counted_by(devtools)
     devtools.detach()
-    return {name: found[name] for name in _USED}
+    return {name: int(found[name]) for name in _USED}
 
 
 def heap_comes_down_to(most: int, page: Page) -> int:

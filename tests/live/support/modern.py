@@ -53,6 +53,8 @@ PROPERTIES = {
 """Short sessions, so that crashes are found quickly."""
 SLACK_MS = 40
 """An answer holds some milliseconds before it is asked for, until the record is committed and readable."""
+ANSWER_S = 120.0
+"""How long the brokers may take to answer as expected: a busy machine needs half a minute to start one."""
 
 Poll = dict[str, Any]
 
@@ -108,7 +110,11 @@ class Driver:
             fits = members is None or len(poll.get("members", ())) == members
             return poll.get("state") == state and fits and kind in {"", poll.get("type")}
 
-        await_that(is_so, f"{group} is {state} with {members} members: {self.latest(group)}", 15)
+        try:
+            await_that(is_so, f"{group} is {state} with {members} members", ANSWER_S)
+        except AssertionError as error:
+            error.add_note(f"the newest answer: {self.latest(group)}")
+            raise
 
     def __enter__(self) -> Self:
         """It is started already."""

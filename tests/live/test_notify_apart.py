@@ -65,7 +65,7 @@ class Acts:
         before = len(self.pager.pages)
         self.kafka.stop_broker(1)
         self.await_page("ClusterUnreachable", "firing")
-        await_that(self._told_is_remembered, "who was told is written down", 10)
+        await_that(self._told_is_remembered, "who was told is written down")
         self.notify.kill()
         self.notify.start(command="notify")
         await_that(self._speaks, "the notifier is back")

@@ -95,7 +95,7 @@ class Driver:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{text}\n".encode())
         self._process.stdin.flush()
-        await_that(lambda: self._done > before or self._process.poll() is not None, text, 30)
+        await_that(lambda: self._done > before or self._process.poll() is not None, text, ANSWER_S)
         assert self._process.poll() is None, "the driver ended"
 
     def latest(self, group: str) -> Poll:

@@ -16,12 +16,15 @@ from tests.live.support.stage import (
     alerts_of,
     await_that,
     need_jars,
+    now_ms,
     states_of,
     told_in_two_ways,
 )
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
+FORGOTTEN_MS = (7 * 24 - 1) * 3_600_000
+"""Nearly a week after its last sign of life, a group without commits may be forgotten (``forget_after``)."""
 WORLDS = sorted((Path(__file__).parents[1] / "golden" / "checkpoints").glob("*.tar.xz"))
 
 
@@ -34,6 +37,11 @@ class Upgrade:
     transitions: list[dict[str, Any]] = field(default_factory=list)
     alerts: list[dict[str, Any]] = field(default_factory=list)
     in_two_ways: list[tuple[str, int]] = field(default_factory=list)
+
+    @property
+    def is_old(self) -> bool:
+        """Return whether it is so long ago that the group without commits may be forgotten by now."""
+        return now_ms() - max(int(one["at_ms"]) for one in self.transitions_before) > FORGOTTEN_MS
 
     def after(self, group: str) -> list[dict[str, Any]]:
         """Return what happened to a group since."""
@@ -57,13 +65,18 @@ def upgrade(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         try:
             job.start()
             job.await_ready()
-            gone = dict.fromkeys((STEADY, MODERN, STORMY), "Empty")
-            await_that(lambda: job.states() == gone, "those who died with the old version are missed")
+            gone = dict.fromkeys((STEADY, STORMY) if seen.is_old else (STEADY, MODERN, STORMY), "Empty")
+            await_that(
+                lambda: gone.items() <= job.states().items(), "those who died with the old version are missed"
+            )
             member.start()
             await_that(lambda: states_of(admin, [STEADY]) == {STEADY: "Stable"}, "the group lives again")
             await_that(lambda: job.states().get(STEADY) == "Stable", "and the mirror says so")
-            storms = len(_storms(seen.alerts_before))
-            await_that(lambda: len(_storms(alerts_of(kafka.address))) > storms, "the storm's alert goes on")
+            newest = _storms(seen.alerts_before)[-1]["revision"]  # the brokers may have compacted older ones
+            await_that(
+                lambda: any(one["revision"] > newest for one in _storms(alerts_of(kafka.address))),
+                "the storm's alert goes on",
+            )
             seen.transitions, seen.alerts = transitions_of(kafka), alerts_of(kafka.address)
             seen.in_two_ways = told_in_two_ways(kafka.address)
             yield seen
@@ -80,6 +93,8 @@ def _storms(alerts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("group", [STEADY, STORMY, MODERN])
 def test_a_group_goes_on_where_it_was(upgrade: Upgrade, group: str) -> None:
     """Its first transition leaves the state and the generation that the old version wrote last."""
+    if group == MODERN and upgrade.is_old:
+        pytest.skip("a group without commits is forgotten after a week, and this world is older")
     last, first = upgrade.before(group)[-1:], upgrade.after(group)[0]
     assert first["from"] == "Stable"
     assert first["cause"]["kind"] == "session_timeout"
@@ -90,7 +105,7 @@ def test_a_group_goes_on_where_it_was(upgrade: Upgrade, group: str) -> None:
 def test_members_of_the_old_state_are_known(upgrade: Upgrade) -> None:
     """Who joined before the upgrade is named when it is lost after it."""
     assert {one["cause"]["client_id"] for one in upgrade.after(STEADY)[:2]} == {"steady-1", "steady-2"}
-    assert upgrade.after(MODERN)[0]["cause"]["client_id"] == "modern-1"
+    assert upgrade.is_old or upgrade.after(MODERN)[0]["cause"]["client_id"] == "modern-1"
 
 
 def test_the_open_alert_goes_on(upgrade: Upgrade) -> None:

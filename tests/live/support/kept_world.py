@@ -27,6 +27,8 @@ _ALL_TIME = {
     "offsets.retention.minutes": str(2**31 - 1),
 }
 """Years later nothing of it may have expired."""
+_FOR_EVER = "36500d"
+"""How long the job remembers groups without commits; the world of 0.2.0 was made with the usual week."""
 _LEFT_OUT = {"logs", "job.log", "server.log", ".lock"}
 
 
@@ -56,7 +58,13 @@ def _play(folder: Path) -> None:
     )
     with kafka, Pager() as pager:
         kafka.create_topic("orders", partitions=4)
-        job, admin = Job(kafka.bootstrap_servers, folder, pager), admin_client(kafka.address)
+        watched = {
+            "name": "live",
+            "bootstrap_servers": kafka.bootstrap_servers.split(","),
+            "forget_after": _FOR_EVER,
+        }
+        job = Job(kafka.bootstrap_servers, folder, pager, more={"clusters": [watched]})
+        admin = admin_client(kafka.address)
         members = [Member(kafka.bootstrap_servers, STEADY, f"steady-{n}") for n in (1, 2)]
         members.append(Member(kafka.bootstrap_servers, STORMY, "resident"))
         members.append(

@@ -24,7 +24,7 @@ from tests.live.support.stage import await_that, now_ms
 
 pytestmark = pytest.mark.promtool
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 Labels = dict[str, str]
 
 

@@ -58,7 +58,7 @@ def send_clocks(out: Any, *, run: str, at_ms: int) -> None:
     record = {"kind": "clock", "at_ms": at_ms, "run": run, "sequence": at_ms, "events_partitions": 4}
     sent.append(out.send(_CONTROL, partition=0, value=json.dumps(record).encode(), timestamp_ms=at_ms))
     for one in sent:
-        one.get(timeout=10)
+        one.get(timeout=60)
 
 
 @dataclass
@@ -87,7 +87,7 @@ def _play(kafka: EmbeddedKafka, job: Job, scene: Scene, pager: Pager) -> Seen:
         # A line of the next year: in a topic of CreateTime nothing but our clock says that it is not yet.
         line = f"[2099-01-01 00:00:00,000] INFO [GroupCoordinator id=1] Member x in group {GROUP} has failed"
         sent = out.send(_EVENTS, partition=0, key=b"1", value=line.encode(), timestamp_ms=4_070_908_800_000)
-        sent.get(timeout=10)
+        sent.get(timeout=60)
         run = json.loads(next(job.checkpoint.glob("*/groupwatch.json")).read_text())["run"]
         for number in range(_FORGED):
             send_clocks(out, run=run, at_ms=now_ms() + (number + 1) * _HOUR_MS)
@@ -98,7 +98,7 @@ def _play(kafka: EmbeddedKafka, job: Job, scene: Scene, pager: Pager) -> Seen:
             return {source: counts.get("clock_refused", 0) for source, counts in told.items()}
 
         with contextlib.suppress(AssertionError):  # which of them is missing, the test says
-            await_that(lambda: refused() == REFUSED, "each is read and counted", patience_s=60)
+            await_that(lambda: refused() == REFUSED, "each is read and counted")
         seen.refused = refused()
         seen.crashed_ms = now_ms()
         victim.crash()

@@ -62,7 +62,7 @@ def _play(scene: Scene, story: Story) -> None:
         ("abandoned", "OffsetsExpiring"),
         ("abandoned", "GroupDeleted"),
     ):
-        await_that(scene.is_told(group, name), f"{name} of {group} is told", patience_s=75)
+        await_that(scene.is_told(group, name), f"{name} of {group} is told")
     await_that(lambda: _is_over(scene, "abandoned", "OffsetsExpiring"), "what was announced has happened")
     scene.await_judgement("cost-marker")  # what would be told falsely has been told by then
 

@@ -18,7 +18,7 @@ from tests.live.support.stage import Job, Page, Pager, Told, await_that
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 LOOP, PAUSE, NIGHT = "loop", "pause", "night-batch"
-QUIET_S = 80
+QUIET_S = 150
 """From the job's start on: by then its groups have gone wrong."""
 TURNS = 3
 

@@ -126,9 +126,9 @@ def _play(scene: Scene, _pager: Pager) -> Story:
         ("narrow848", "IdleMembers"),
         ("mixed", "UnsafeTimeouts"),
     ):
-        await_that(scene.is_told(group, name), f"{name} of {group} is told", patience_s=60)
+        await_that(scene.is_told(group, name), f"{name} of {group} is told")
     both = scene.is_told("twins", "StaticMemberFenced", frozenset({"twin-1", "twin-2"}))
-    await_that(both, "both processes of one instance id are told", patience_s=60)
+    await_that(both, "both processes of one instance id are told")
     await_that(scene.is_stable("calm", 2), "calm is Stable again")
     scene.await_judgement("hygiene-marker")  # what would be told of calm falsely has been told by then
     return story

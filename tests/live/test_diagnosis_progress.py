@@ -32,7 +32,7 @@ class Story(Told):
 
 def _await_told(scene: Scene, group: str, name: str, *, over: bool = False) -> None:
     what = f"{name} of {group} is {'over' if over else 'told'}"
-    await_that(lambda: scene.is_told(group, name)() is not over, what, patience_s=60)
+    await_that(lambda: scene.is_told(group, name)() is not over, what)
 
 
 def _await_commits(reader: Reader) -> None:

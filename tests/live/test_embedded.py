@@ -27,7 +27,7 @@ from tests.live.support.stage import await_that
 pytestmark = pytest.mark.kafka
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "log4j2"
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 
 
 @pytest.fixture(scope="module")

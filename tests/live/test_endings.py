@@ -28,7 +28,7 @@ from tests.live.support.stage import await_that
 pytestmark = pytest.mark.kafka
 
 FULL = Context("c", info_live=True, offsets_enabled=True, backlog=False, requests_live=True)
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 CLEANUP_MS = 1_000
 
 

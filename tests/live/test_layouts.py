@@ -18,7 +18,7 @@ from streaming.replay.run import replay
 
 pytestmark = pytest.mark.kafka
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 240.0
 LAYOUTS: dict[str, dict[str, Any]] = {
     "kafka": {"PatternLayout": {"pattern": "[%d] %p %m (%c)%n"}},
     "strimzi": {"PatternLayout": {"pattern": "%d{yyyy-MM-dd HH:mm:ss} %-5p [%t] %c{1}:%L - %m%n"}},

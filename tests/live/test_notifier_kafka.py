@@ -31,7 +31,7 @@ from tests.live.support.stage import await_that, need_jars
 pytestmark = pytest.mark.kafka
 
 TOPIC = "groupwatch-alerts"
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def write(kafka: EmbeddedKafka) -> Iterator[Callable[..., None]]:
             summary="s",
             cause="c",
         )
-        out.send(TOPIC, key=alert_id.encode(), value=msgspec.json.encode(alert)).get(timeout=20)
+        out.send(TOPIC, key=alert_id.encode(), value=msgspec.json.encode(alert)).get(timeout=60)
 
     yield one
     out.close()

@@ -190,7 +190,7 @@ def _begin_to_rebalance(stage: Stage) -> list[Reader]:
     """Leave groups waiting for a member that does not join again; return those members."""
     sender = producer(stage.kafka.address)
     for partition in range(4):
-        sender.send("orders", b"takes for ever", partition=partition).get(timeout=10)
+        sender.send("orders", b"takes for ever", partition=partition).get(timeout=60)
     sender.close()
     hanging = [
         stage.scene.reader(group, topics=("orders",), first_s=3_600.0, session_timeout_ms=PATIENT_MS)

@@ -115,7 +115,7 @@ def _forge(stage: Stage) -> None:
         f"generation {_generation(stage, 'forged')} (reason: a line that nobody wrote)."
     )
     out = producer(stage.kafka.address)
-    out.send(EVENTS_TOPIC, key=b"1", value=text.encode(), partition=0).get(timeout=10)
+    out.send(EVENTS_TOPIC, key=b"1", value=text.encode(), partition=0).get(timeout=60)
     out.close()
     await_that(lambda: stage.job.states().get("forged") == "PreparingRebalance", "the line is believed")
     await_that(lambda: stage.job.states().get("forged") != "PreparingRebalance", "the mirror is healed")

@@ -83,7 +83,7 @@ class Scene:
         out = producer(self.kafka.address)
         try:
             value = msgspec.json.encode(alert)
-            out.send("groupwatch-alerts", key=alert_id.encode(), value=value).get(timeout=20)
+            out.send("groupwatch-alerts", key=alert_id.encode(), value=value).get(timeout=60)
         finally:
             out.close()
 

@@ -103,7 +103,7 @@ class Play:
             member.crash()
         for group in (STORMY, LOST):
             await_that(self.scene.is_in(group, "Empty"), f"the last session of {group} has ended")
-        await_that(partial(self._is_same, seen), "both runs have told the same, to the end", 120)
+        await_that(partial(self._is_same, seen), "both runs have told the same, to the end")
         seen.twofold = told_in_two_ways(self.kafka.address)
         seen.exit_codes = self.submitted.stop(), self.local.stop()
         seen.log = self.submitted.log.read_text()

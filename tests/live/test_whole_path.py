@@ -164,7 +164,7 @@ class Play:
         out = producer(self.kafka.address)
         try:
             for value in GARBAGE:
-                out.send("groupwatch-control", key=b"\xfe", value=value, partition=0).get(timeout=10)
+                out.send("groupwatch-control", key=b"\xfe", value=value, partition=0).get(timeout=60)
         finally:
             out.close()
         await_that(lambda: self._garbage() >= len(GARBAGE), "the garbage is counted")

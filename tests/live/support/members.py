@@ -95,7 +95,7 @@ class Member:
         if self._process is None:
             return
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(15)
+            self._process.wait(90)
         if self.running:
             self._process.kill()
             self._process.wait()

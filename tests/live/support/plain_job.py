@@ -126,7 +126,7 @@ class JobProcess:
     def get(self, path: str) -> httpx.Response | None:
         """Ask the job's server; None while it does not answer."""
         try:
-            return httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=10)
+            return httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=60)
         except httpx.TransportError:
             return None
 

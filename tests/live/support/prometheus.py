@@ -14,7 +14,7 @@ from tests.live.support.stage import await_that
 
 SHIPPED = Path(__file__).parents[3] / "deploy" / "prometheus"
 RULES = ("groupwatch-rules.yml", "groupwatch-self-rules.yml")
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 INTERVAL = "5s"
 """Shorter than the shipped one, so it sees more; each ``for`` and each window is as shipped."""
 

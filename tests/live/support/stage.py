@@ -192,7 +192,7 @@ class Job:
     def get(self, path: str) -> httpx.Response | None:
         """Ask its server; None while it does not answer."""
         with contextlib.suppress(httpx.TransportError):
-            return httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=10)
+            return httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=60)
         return None
 
     def states(self) -> dict[str, str]:
@@ -249,7 +249,7 @@ class Job:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
         try:
-            return self._process.wait(90)
+            return self._process.wait(180)
         except subprocess.TimeoutExpired:
             self.kill()
             return -1

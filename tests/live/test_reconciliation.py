@@ -23,6 +23,7 @@ from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.devkit.kafka.log4j2 import COORDINATOR_LOGGERS
 from streaming.devkit.kafka.plan import EVENTS_TOPIC
 from streaming.kafka_clients.clients import producer
+from tests.live.support.members import CALM_SESSION_MS
 from tests.live.support.stage import (
     Job,
     Pager,
@@ -180,7 +181,7 @@ def _forbid(stage: Stage) -> None:
 
 def _play(stage: Stage) -> Story:
     for group in ("forged", "calm"):
-        stage.scene.member(group, f"{group}-member")
+        stage.scene.member(group, f"{group}-member", session_timeout_ms=CALM_SESSION_MS)
         await_that(stage.scene.is_stable(group, 1), f"{group} is Stable")
     before = group_ids(stage.kafka.address)
     stage.job.start()

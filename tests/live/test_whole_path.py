@@ -18,7 +18,7 @@ from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import admin_client, producer
 from streaming.notify.direct_alerts import history_file
 from tests.live.support import comparing
-from tests.live.support.members import SESSION_MS, Member
+from tests.live.support.members import CALM_SESSION_MS, SESSION_MS, Member
 from tests.live.support.stage import (
     Job,
     Page,
@@ -108,7 +108,8 @@ class Play:
 
     def joins(self, group: str, client_id: str, members: int) -> Member:
         """One more consumer, and the broker says that all of them are in."""
-        one = Member(self.kafka.bootstrap_servers, group, client_id)
+        session_ms = SESSION_MS if client_id == VICTIM else CALM_SESSION_MS
+        one = Member(self.kafka.bootstrap_servers, group, client_id, session_timeout_ms=session_ms)
         self._members.append(one)
         one.start()
         self.await_members(group, members)

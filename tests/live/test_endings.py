@@ -23,12 +23,11 @@ from coordinator_model.shard.report import report_of
 from coordinator_model.state.group import Group, Transition
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients import clients as kafka_io
-from tests.live.support.stage import await_that
+from tests.live.support.stage import PATIENCE_S, await_that
 
 pytestmark = pytest.mark.kafka
 
 FULL = Context("c", info_live=True, offsets_enabled=True, backlog=False, requests_live=True)
-PATIENCE_S = 240.0
 CLEANUP_MS = 1_000
 
 
@@ -117,7 +116,7 @@ def eventually(cluster: EmbeddedKafka, name: str, holds: Callable[[Group], bool]
         group = mirror(cluster, name)[0]
         return group if holds(group) else None
 
-    found = await_that(look, what, PATIENCE_S)
+    found = await_that(look, what)
     assert isinstance(found, Group)
     return found
 
@@ -133,7 +132,7 @@ def test_transactions_are_claims_until_their_markers(kafka: EmbeddedKafka) -> No
     """Open, committed and aborted transactions of a real producer show as what they are."""
     member = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "exactly-once"})
     member.subscribe(["orders"])
-    await_that(lambda: member.poll(0.2) is None and member.assignment(), "an assignment", PATIENCE_S)
+    await_that(lambda: member.poll(0.2) is None and member.assignment(), "an assignment")
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": "till"})
     producer.init_transactions(PATIENCE_S)
 
@@ -174,7 +173,7 @@ def how_it_ended(cluster: EmbeddedKafka, group: str) -> tuple[str, str]:
         last = [one for one in mirror(cluster, group)[1] if one.id not in replaced][-1:]
         return last[0] if last and last[0].to_state == "Dead" else None
 
-    ended = await_that(end, f"the end of {group}", PATIENCE_S)
+    ended = await_that(end, f"the end of {group}")
     return str(ended.cause.kind), ended.cause.detail
 
 
@@ -203,7 +202,7 @@ def test_a_group_that_never_committed(kafka: EmbeddedKafka) -> None:
     """An empty group without offsets goes with the next cleanup, however young it is."""
     member = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": "idle", "client.id": "idle"})
     member.subscribe(["orders"])
-    await_that(lambda: member.poll(0.2) is None and member.assignment(), "an assignment", PATIENCE_S)
+    await_that(lambda: member.poll(0.2) is None and member.assignment(), "an assignment")
     member.close()
 
     assert how_it_ended(kafka, "idle") == ("offsets_expired", "it had no offsets")

@@ -14,7 +14,7 @@ from coordinator_model.kafka.hashing import shard_of
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import admin_client
 from tests.live.support import damage
-from tests.live.support.members import CALM_SESSION_MS, SESSION_MS, Member
+from tests.live.support.members import CALM_SESSION_MS, Member
 from tests.live.support.stage import (
     Job,
     Page,
@@ -69,9 +69,9 @@ class Cluster:
         self.admin = admin_client(kafka.address)
         self._members: list[Member] = []
 
-    def member(self, group: str, client_id: str, session_ms: int = SESSION_MS) -> Member:
+    def member(self, group: str, client_id: str, **options: Any) -> Member:
         """Start a consumer."""
-        made = Member(self.kafka.bootstrap_servers, group, client_id, session_timeout_ms=session_ms)
+        made = Member(self.kafka.bootstrap_servers, group, client_id, **options)
         self._members.append(made)
         made.start()
         return made
@@ -139,7 +139,7 @@ class Cluster:
 
 
 def _history(cluster: Cluster, life: Life) -> None:
-    cluster.member(STORMY, "resident", CALM_SESSION_MS)
+    cluster.member(STORMY, "resident", session_timeout_ms=CALM_SESSION_MS)
     victim = cluster.member(PAGED, "paged-0")
     cluster.await_members(STORMY, 1)
     cluster.await_members(PAGED, 1)
@@ -193,7 +193,7 @@ def _undecodable(job: Job, source: str) -> dict[str, int]:
 
 def _receiver_away(cluster: Cluster, job: Job, pager: Pager, life: Life) -> None:
     victims = [cluster.member(PAGED, f"paged-{number}") for number in (1, 2)]
-    cluster.member(PAGED, "paged-3", CALM_SESSION_MS)
+    cluster.member(PAGED, "paged-3", session_timeout_ms=CALM_SESSION_MS)
     cluster.await_members(PAGED, 3)
     await_that(lambda: job.states().get(PAGED) == "Stable", "the group is seen")
     pager.close()

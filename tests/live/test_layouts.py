@@ -15,10 +15,10 @@ from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.devkit.kafka.log4j2 import COORDINATOR_LOGGERS, Logging
 from streaming.replay.files import Skipped
 from streaming.replay.run import replay
+from tests.live.support.stage import PATIENCE_S
 
 pytestmark = pytest.mark.kafka
 
-PATIENCE_SECONDS = 240.0
 LAYOUTS: dict[str, dict[str, Any]] = {
     "kafka": {"PatternLayout": {"pattern": "[%d] %p %m (%c)%n"}},
     "strimzi": {"PatternLayout": {"pattern": "%d{yyyy-MM-dd HH:mm:ss} %-5p [%t] %c{1}:%L - %m%n"}},
@@ -76,7 +76,7 @@ def _play(cluster: EmbeddedKafka, group: str, clients: tuple[str, ...]) -> None:
                 "orders", bootstrap_servers=cluster.bootstrap_servers, group_id=group, client_id=client
             )
         )
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + PATIENCE_S
         while not all(one.poll(timeout_ms=100) is not None and one.assignment() for one in consumers):
             assert time.monotonic() < deadline
     for one in consumers:

@@ -31,7 +31,6 @@ from tests.live.support.stage import await_that, need_jars
 pytestmark = pytest.mark.kafka
 
 TOPIC = "groupwatch-alerts"
-PATIENCE_S = 240.0
 
 
 @pytest.fixture(scope="module")
@@ -122,12 +121,12 @@ def test_the_log_reads_seeks_and_commits_on_a_real_broker(
         records.extend(log.poll(250))
         return log.positions()[0] >= end
 
-    await_that(read_all, "the topic is read to its end", PATIENCE_S)
+    await_that(read_all, "the topic is read to its end")
     assert records[-1].key == b"protocol"
     log.commit({0: Cursor(end, "gw1=")})
     assert log.committed() == {0: Cursor(end, "gw1=")}
     log.seek({0: end - 1})
-    again = await_that(lambda: log.poll(250), "the last record is read again", PATIENCE_S)
+    again = await_that(lambda: log.poll(250), "the last record is read again")
     assert len(again) == 1
     log.close()
 
@@ -138,13 +137,12 @@ def test_kill_and_stop_lose_nothing_and_repeat_nothing_committed(
     """Delivered and committed, then SIGKILL; news while it is dead; a clean stop; the end is still told."""
     first = Process(kafka, probe, tmp_path, "oncall")
     write("k1")
-    await_that(lambda: "k1/0" in [told.idempotency_key for told in probe.told], "k1 is told", PATIENCE_S)
+    await_that(lambda: "k1/0" in [told.idempotency_key for told in probe.told], "k1 is told")
     offset = cursor_of(kafka, "protocol")
     assert offset is not None
     await_that(
         lambda: (cursor_of(kafka, "oncall") or Cursor(0)).offset > offset.offset,
         "its cursor is committed",
-        PATIENCE_S,
     )
     first.end(signal.SIGKILL)
     seen = len(probe.told)
@@ -152,14 +150,14 @@ def test_kill_and_stop_lose_nothing_and_repeat_nothing_committed(
     write("k3")
     write("k3", 1, ended=True)
     second = Process(kafka, probe, tmp_path, "oncall")
-    await_that(lambda: len(probe.told) > seen, "k2 is told", PATIENCE_S)
+    await_that(lambda: len(probe.told) > seen, "k2 is told")
     write("k1", 1, ended=True)
-    await_that(lambda: probe.told[-1].idempotency_key == "k1/1", "the end of k1 is told", PATIENCE_S)
+    await_that(lambda: probe.told[-1].idempotency_key == "k1/1", "the end of k1 is told")
     assert [told.idempotency_key for told in probe.told[seen:]] == ["k2/0", "k1/1"]
     assert second.end(signal.SIGTERM) == 0
     third = Process(kafka, probe, tmp_path, "oncall")
     write("k4")
-    await_that(lambda: probe.told[-1].idempotency_key == "k4/0", "k4 is told", PATIENCE_S)
+    await_that(lambda: probe.told[-1].idempotency_key == "k4/0", "k4 is told")
     assert [told.idempotency_key for told in probe.told[seen:]] == ["k2/0", "k1/1", "k4/0"]
     assert third.end(signal.SIGTERM) == 0
 

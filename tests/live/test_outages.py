@@ -16,6 +16,7 @@ import pytest
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import producer
 from tests.live.support import comparing
+from tests.live.support.members import CALM_SESSION_MS
 from tests.live.support.readers import Reader
 from tests.live.support.scene import Scene
 from tests.live.support.stage import (
@@ -42,8 +43,6 @@ STUCK, FREED = "stuck", "freed"
 """Two groups whose leader never syncs; one is freed while nobody watches."""
 WAITING = [f"waiting-{number}" for number in range(3)]
 """Groups in the middle of a rebalance when the broker stops: it is lost with their coordinator."""
-PATIENT_MS = 30_000
-"""A client that looks for its broker has that long: with 6 s its silence would be told, and rightly."""
 SESSION_MS = 10_000
 UNREACHABLE_S = 10.0
 RULES = {
@@ -137,10 +136,10 @@ def _now() -> str:
 
 def _kills(stage: Stage, story: Story) -> None:
     """Five incidents at once, each at a moment of its own when the job dies; it dies again as it comes up."""
-    stage.scene.member("steady", "steady-0", session_timeout_ms=PATIENT_MS)
+    stage.scene.member("steady", "steady-0", session_timeout_ms=CALM_SESSION_MS)
     victims = []
     for group in FRAIL:
-        stage.scene.member(group, f"{group}-0", session_timeout_ms=PATIENT_MS)
+        stage.scene.member(group, f"{group}-0", session_timeout_ms=CALM_SESSION_MS)
         victims.append(stage.scene.member(group, f"{group}-1"))
     for group in FRAIL:
         await_that(stage.scene.is_stable(group, 2), f"{group} is Stable")
@@ -193,12 +192,12 @@ def _begin_to_rebalance(stage: Stage) -> list[Reader]:
         sender.send("orders", b"takes for ever", partition=partition).get(timeout=60)
     sender.close()
     hanging = [
-        stage.scene.reader(group, topics=("orders",), first_s=3_600.0, session_timeout_ms=PATIENT_MS)
+        stage.scene.reader(group, topics=("orders",), first_s=3_600.0, session_timeout_ms=CALM_SESSION_MS)
         for group in WAITING
     ]
     await_that(lambda: all(reader.is_hanging for reader in hanging), "nobody polls any more")
     for group in WAITING:
-        stage.scene.reader(group, 1, topics=("orders",), session_timeout_ms=PATIENT_MS)
+        stage.scene.reader(group, 1, topics=("orders",), session_timeout_ms=CALM_SESSION_MS)
         stage.groups.append(group)
     for group in WAITING:
         is_waiting = stage.scene.is_in(group, "PreparingRebalance")

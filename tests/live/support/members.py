@@ -13,7 +13,7 @@ CONSUMER = Path(__file__).with_name("consumer.py")
 SESSION_MS = 6_000
 """The least that a broker allows by default: crashes are found quickly."""
 CALM_SESSION_MS = 30_000
-"""Of members that stay: none of them is taken for lost where a busy machine stands still for some seconds."""
+"""Of members that stay: with the least, a stall of the machine would, rightly, be told as their silence."""
 
 
 class Member:

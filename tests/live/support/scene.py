@@ -17,7 +17,7 @@ from streaming.kafka_clients.clients import admin_client
 from tests.live.support.conformance import say
 from tests.live.support.members import Member
 from tests.live.support.readers import Reader, Writer
-from tests.live.support.stage import Job, Pager, await_that
+from tests.live.support.stage import PATIENCE_S, Job, Pager, await_that
 
 Topics = Mapping[str, tuple[int, Mapping[str, str]]]
 """Topic -> its partitions and configuration."""
@@ -26,8 +26,6 @@ Step = float | Callable[[], object]
 Play = Generator[Step, None, None]
 Expected = Mapping[str, set[str] | None]
 """Alert name -> client ids of its culprits; None: any."""
-
-PATIENCE_S = 240.0
 
 
 class Scene:

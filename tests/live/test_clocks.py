@@ -13,6 +13,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import admin_client, producer
+from tests.live.support.members import CALM_SESSION_MS
 from tests.live.support.scene import Scene
 from tests.live.support.stage import Job, Page, Pager, alerts_of, await_that, need_jars, now_ms
 
@@ -80,7 +81,7 @@ def _play(kafka: EmbeddedKafka, job: Job, scene: Scene, pager: Pager) -> Seen:
     job.await_ready()
     out, second = producer(kafka.address), Second(kafka)
     try:
-        scene.member(GROUP, "watched-0")
+        scene.member(GROUP, "watched-0", session_timeout_ms=CALM_SESSION_MS)
         victim = scene.member(GROUP, "watched-1", session_timeout_ms=round(SESSION_S * 1000))
         await_that(scene.is_stable(GROUP, 2), "the group is Stable")
         await_that(lambda: job.states().get(GROUP) == "Stable", "and is seen")

@@ -10,6 +10,7 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import producer
+from tests.live.support.members import CALM_SESSION_MS
 from tests.live.support.scene import Scene
 from tests.live.support.stage import Job, Pager, Told, alerts_of, await_that, need_jars
 
@@ -19,6 +20,12 @@ WINDOW_S = 8
 RULES: dict[str, Any] = {"rebalance_storm": {"window": f"{WINDOW_S}s", "rebalances": 20}}
 BROKER = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "1000"}
 WAITING = 5
+SCALED: dict[str, Any] = {
+    "client": "confluent",
+    "topic": "wide",
+    "session_timeout_ms": CALM_SESSION_MS,
+    "max_poll_interval_ms": 60_000,
+}
 
 
 @dataclass
@@ -38,17 +45,17 @@ def _grow(scene: Scene) -> None:
     """An eager group grows one by one, each newcomer before all others in the order of ids."""
     for number, client_id in enumerate(("c-3", "b-4", "a-5")):
         time.sleep(WINDOW_S + 1 if number == 0 else 1.0)  # the first is alone in its window
-        scene.member("scaled", client_id, client="confluent", topic="wide")
+        scene.member("scaled", client_id, **SCALED)
         await_that(scene.is_stable("scaled", 3 + number), f"{client_id} is in")
 
 
 def _play(scene: Scene, story: Story) -> None:
     _commit(scene, "abandoned", 10 - WAITING)
-    _commit(scene, "console-consumer-4711", 3)
     story.expires_ms = time.time_ns() // 1_000_000 + 60_000
+    _commit(scene, "console-consumer-4711", 3)
     for client_id in ("x-1", "y-2"):
-        scene.member("scaled", client_id, client="confluent", topic="wide")
-    retired = scene.member("retired", "retired-0")
+        scene.member("scaled", client_id, **SCALED)
+    retired = scene.member("retired", "retired-0", session_timeout_ms=CALM_SESSION_MS)
     await_that(scene.is_stable("scaled", 2), "scaled is Stable")
     await_that(scene.is_stable("retired", 1), "retired is Stable")
     _grow(scene)

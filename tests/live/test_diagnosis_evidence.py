@@ -107,14 +107,14 @@ def _settle(stage: Stage) -> None:
 
 def _get_into_trouble(stage: Stage) -> None:
     scene = stage.scene
-    late = [scene.member(LATE, f"late-{number}", max_poll_interval_ms=300_000) for number in range(2)]
+    late = [scene.member(LATE, f"late-{number}", **PATIENT) for number in range(2)]
     scene.silent_leader(STUCK, "stuck-leader")
     await_that(scene.is_in(STUCK, "CompletingRebalance"), "stuck waits for its leader")
     await_that(scene.is_stable(LATE, 2), "late is Stable")
     for number in range(2):
         scene.member(STUCK, f"stuck-{number}", request_timeout_ms=6_000, **PATIENT)
     late[1].stall()
-    scene.member(LATE, "late-2", max_poll_interval_ms=300_000)
+    scene.member(LATE, "late-2", **PATIENT)
 
 
 def _seek_evidence(stage: Stage) -> None:

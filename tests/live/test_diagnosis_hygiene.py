@@ -12,6 +12,7 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from streaming.devkit.consumers.silent_leader import SilentLeader
 from streaming.devkit.consumers.wire import Connection, text
+from tests.live.support.members import CALM_SESSION_MS
 from tests.live.support.scene import Scene
 from tests.live.support.side_by_side import Act
 from tests.live.support.stage import Pager, Told, await_that
@@ -101,12 +102,12 @@ def _play(scene: Scene, _pager: Pager) -> Story:
         zombie.work()
         story.zombie_id = zombie.member_id
         for number in range(2):
-            scene.member("narrow", f"narrow-{number}", topic="narrow")
+            scene.member("narrow", f"narrow-{number}", topic="narrow", session_timeout_ms=CALM_SESSION_MS)
             scene.member(
                 "narrow848", f"modern-{number}", client="confluent", protocol="consumer", topic="narrow"
             )
-        scene.member("shared", "shared-0")
-        for number, session_ms in enumerate((12_000, 30_000, 30_000)):
+        scene.member("shared", "shared-0", session_timeout_ms=CALM_SESSION_MS)
+        for number, session_ms in enumerate((CALM_SESSION_MS, 75_000, 75_000)):
             scene.member("mixed", f"mixed-{number}", session_timeout_ms=session_ms)
         calm = _calm(scene)
         next(calm)
@@ -198,8 +199,8 @@ def test_timeouts_that_differ_within_a_group(story: Story) -> None:
     assert set(story.of("mixed")) == {"UnsafeTimeouts"}
     assert (alert["severity"], alert["revision"]) == ("info", 0)
     assert [one["client_id"] for one in alert["culprits"]] == ["mixed-0"]
-    assert alert["cause"].startswith("session.timeout.ms is 12000 at mixed-0 on ")
-    assert alert["advice"].endswith("that most of them have: session.timeout.ms 30000.")
+    assert alert["cause"].startswith("session.timeout.ms is 30000 at mixed-0 on ")
+    assert alert["advice"].endswith("that most of them have: session.timeout.ms 75000.")
 
 
 def test_a_static_restart_is_silent(story: Story) -> None:

@@ -15,7 +15,7 @@ import pytest
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.devkit.kafka.log4j2 import COORDINATOR_LOGGERS, REQUEST_LOGGER
 from tests.live.support import comparing
-from tests.live.support.members import Member
+from tests.live.support.members import CALM_SESSION_MS, Member
 from tests.live.support.stage import Job, Pager, alerts_of, await_that, need_jars, now_ms, records_of
 from tests.live.support.staged import Staged
 
@@ -116,8 +116,12 @@ def _stands_still(job: Job) -> Callable[[], bool]:
 
 
 def _two_of_them(stage: Stage) -> Member:
-    options: dict[str, Any] = {"session_timeout_ms": 15_000, "heartbeat_interval_ms": 3_000}
-    members = [stage.scene.member("frozen", f"frozen-{number}", **options) for number in range(2)]
+    members = [
+        stage.scene.member(
+            "frozen", f"frozen-{number}", session_timeout_ms=session_ms, heartbeat_interval_ms=3_000
+        )
+        for number, session_ms in enumerate((CALM_SESSION_MS, 15_000))
+    ]
     await_that(stage.scene.is_stable("frozen", 2), "frozen is Stable")
     return members[1]
 

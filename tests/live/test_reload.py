@@ -11,7 +11,7 @@ import pytest
 
 from streaming.devkit.kafka import EmbeddedKafka
 from tests.live.support.kept_world import come_and_go
-from tests.live.support.members import Member
+from tests.live.support.members import CALM_SESSION_MS, Member
 from tests.live.support.stage import Job, Pager, alerts_of, await_that, need_jars
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -52,7 +52,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     with kafka, Pager() as first, Pager() as second:
         kafka.create_topic("orders", partitions=4)
         job = Job(kafka.bootstrap_servers, folder, first, CALM)
-        resident = Member(kafka.bootstrap_servers, GROUP, "resident")
+        resident = Member(kafka.bootstrap_servers, GROUP, "resident", session_timeout_ms=CALM_SESSION_MS)
 
         def reload(what: dict[str, Any] | str, said: str) -> None:
             """Write the file, send the signal, and wait for what the log says."""

@@ -14,6 +14,7 @@ from streaming.devkit.kafka.plan import free_ports
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients.clients import admin_client
 from tests.live.support import comparing
+from tests.live.support.members import CALM_SESSION_MS
 from tests.live.support.scene import Scene
 from tests.live.support.stage import Job, Page, Pager, alerts_of, await_that, need_jars, records_of, states_of
 
@@ -127,7 +128,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
 def _played(scene: Scene, job: Job, pager: Pager, outputs: KafkaAddress) -> Story:
     job.start()
     job.await_ready()
-    scene.member("g", "g-0")
+    scene.member("g", "g-0", session_timeout_ms=CALM_SESSION_MS)
     victim = scene.member("g", "g-1")
     await_that(scene.is_stable("g", 2), "g is Stable")
     await_that(lambda: job.states().get("g") == "Stable", "g is seen")

@@ -22,7 +22,8 @@ def _broker_goes(broker: int, groups: list[str], *, hard: bool) -> Callable[[Sce
     """Play a broker that stops, or is killed, and comes back, while groups read as ever."""
 
     def play(scene: Scene, _: str) -> Play:
-        readers = [scene.reader(group, number) for group in groups for number in range(2)]
+        short: dict[str, Any] = {"session_timeout_ms": 10_000}  # some give theirs up while nobody coordinates
+        readers = [scene.reader(group, number, **short) for group in groups for number in range(2)]
         yield lambda: all(reader.commits >= COMMITS for reader in readers)
         scene.kafka.stop_broker(broker, hard=hard)
         yield from _all_commit(readers)

@@ -7,6 +7,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
+from tests.live.support.members import CALM_SESSION_MS
+
 
 class Reader:
     """Reads all the time and commits every now and then, as its ``mode`` says.
@@ -96,7 +98,7 @@ class Reader:
             "bootstrap.servers": self._bootstrap,
             "group.id": self._group,
             "client.id": self._client_id,
-            "session.timeout.ms": 10_000,
+            "session.timeout.ms": CALM_SESSION_MS,
             "heartbeat.interval.ms": 1_000,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
@@ -178,7 +180,7 @@ class Transformer:
                 "bootstrap.servers": bootstrap,
                 "group.id": group,
                 "client.id": client_id,
-                "session.timeout.ms": 10_000,
+                "session.timeout.ms": CALM_SESSION_MS,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "isolation.level": "read_committed",

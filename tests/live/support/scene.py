@@ -15,7 +15,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.kafka_clients.clients import admin_client
 from tests.live.support.conformance import say
-from tests.live.support.members import Member
+from tests.live.support.members import CALM_SESSION_MS, Member
 from tests.live.support.readers import Reader, Writer
 from tests.live.support.stage import PATIENCE_S, Job, Pager, await_that
 
@@ -87,7 +87,7 @@ class Scene:
 
         All that happened earlier has been judged by then: what must not be told of it can be looked for.
         """
-        self.member(marker, f"{marker}-0")
+        self.member(marker, f"{marker}-0", session_timeout_ms=CALM_SESSION_MS)
         await_that(lambda: self.job.states().get(marker) == "Stable", f"{marker} is seen")
 
     def is_stable(self, group: str, members: int) -> Callable[[], bool]:

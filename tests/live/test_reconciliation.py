@@ -118,7 +118,10 @@ def _forge(stage: Stage) -> None:
     out = producer(stage.kafka.address)
     out.send(EVENTS_TOPIC, key=b"1", value=text.encode(), partition=0).get(timeout=60)
     out.close()
-    await_that(lambda: stage.job.states().get("forged") == "PreparingRebalance", "the line is believed")
+    await_that(
+        lambda: stage.counter("groupwatch_divergence_total", "kind").get("state_differs"),
+        "the line is believed, and the broker contradicts it",
+    )
     await_that(lambda: stage.job.states().get("forged") != "PreparingRebalance", "the mirror is healed")
     stage.story.states["forged"] = stage.job.states()["forged"]
     stage.await_answers(2)
@@ -127,13 +130,14 @@ def _forge(stage: Stage) -> None:
 
 def _silence(stage: Stage) -> None:
     """The coordinator's log switched off: a rebalance that hangs, and nobody tells."""
-    stalling = stage.scene.member("silenced", "stalling", max_poll_interval_ms=120_000)
+    patient: dict[str, Any] = {"session_timeout_ms": CALM_SESSION_MS, "max_poll_interval_ms": 120_000}
+    stalling = stage.scene.member("silenced", "stalling", **patient)
     await_that(stage.scene.is_stable("silenced", 1), "silenced is Stable")
     await_that(lambda: stage.job.states().get("silenced") == "Stable", "it is so in the mirror")
     stage.scene.set_level("FATAL", *COORDINATOR_LOGGERS)
     stage.story.silenced_ms = now_ms()
     stalling.stall()
-    stage.scene.member("silenced", "second", max_poll_interval_ms=120_000)
+    stage.scene.member("silenced", "second", **patient)
     await_that(stage.scene.is_in("silenced", "PreparingRebalance"), "it hangs")
     await_that(lambda: stage.job.states().get("silenced") == "PreparingRebalance", "the mirror is healed")
     stage.story.states["silenced"] = stage.job.states()["silenced"]

@@ -72,7 +72,8 @@ class Incident:
 class Play:
     """The cluster, its consumers and what watches them; acts are played one after the other."""
 
-    def __init__(self, cast: Cast, incident: Incident, tempo: Tempo) -> None:
+    def __init__(self, kafka: EmbeddedKafka, cast: Cast, incident: Incident, tempo: Tempo) -> None:
+        self._kafka = kafka
         self._cast = cast
         self._tempo = tempo
         self.incident = incident
@@ -88,14 +89,17 @@ class Play:
             self._cast.crash(CULPRIT)
             self.incident.killed_ms.append(now_ms())
             self._last(self._tempo.away)
+            self._await_state(GROUP, "Stable", len(OTHERS))
             self._cast.start(CULPRIT)
             if number == 1:
                 self._silent_leader()
             self._last(self._tempo.back)
+            self._await_state(GROUP, "Stable", len(OTHERS) + 1)
 
     def _silent_leader(self) -> None:
         self._cast.start(SILENT_LEADER)
-        self._last(2.0)  # so that the silent one is the first member and thereby the leader
+        # So that the silent one is the first member and thereby the leader.
+        self._await_state(SILENT_LEADER.group, "CompletingRebalance", 1)
         for follower in FOLLOWERS:
             self._cast.start(follower)
 
@@ -103,6 +107,12 @@ class Play:
         """Whoever is called takes the memory limit away: it is not killed again."""
         self.incident.repaired_ms = now_ms()
         self._last(self._tempo.recovery)
+
+    def _await_state(self, group: str, state: str, members: int) -> None:
+        await_that(
+            lambda: self._kafka.group_states([group])[group] == (state, members),
+            f"{group} is {state} with {members}",
+        )
 
     @staticmethod
     def _last(seconds: float) -> None:
@@ -133,7 +143,7 @@ def begun(folder: Path, tempo: Tempo) -> Iterator[Play]:
         wanted = {group: ("Stable", count) for group, count in Counter(m.group for m in members).items()}
         await_that(lambda: kafka.group_states(list(wanted)) == wanted, "everybody has joined")
         await_that(lambda: lag.knows(GROUP), "Prometheus has seen lag")
-        yield Play(cast, Incident(f"http://127.0.0.1:{job.port}/", lag, job, pager), tempo)
+        yield Play(kafka, cast, Incident(f"http://127.0.0.1:{job.port}/", lag, job, pager), tempo)
 
 
 def _settings(job: Job, bootstrap: str, pager: Pager) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class Play:
 
     def _change(self) -> None:
         self._order("hold a 1500", "consumer b mod orders", "hold slow 20000", "consumer fast slo orders")
-        self._order("streams s2 str orders", "share h2 shr orders", "away x1", "create later 2")
+        self._order("streams s2 str orders", "share h2 shr orders", "create later 2")
         self._order("grow payments 5", "consumer new mig orders")
         self._wait("mod", "Stable", 2)
         self._wait("str", "Stable", 2)
@@ -123,7 +123,7 @@ class Play:
         self._wait("mig", "Stable", 2, "consumer")
 
     def _fail(self) -> None:
-        self._order("subscribe b orders,payments", "consumer x3 sta orders instance=i1")
+        self._order("away x1", "subscribe b orders,payments", "consumer x3 sta orders instance=i1")
         self._wait("sta", "Stable", 2)
         self._order("die s2", "die x2")
         self._lib[0].crash()

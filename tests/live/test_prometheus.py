@@ -37,7 +37,6 @@ from tests.unit.deploy.boards import expressions
 pytestmark = pytest.mark.promtool
 
 SHIPPED = Path(__file__).parents[2] / "deploy" / "prometheus"
-PATIENCE_S = 30.0
 FILES = ("groupwatch-rules", "groupwatch-self-rules")
 CLUSTER, CALM = "prod", "calm"
 CALM_MS = 600_000
@@ -268,12 +267,12 @@ class Monitoring:
     def wait(self, holds: Callable[[set[Labels]], bool]) -> None:
         """Wait for what must come to stand in Alertmanager; if it does not, a test will say so."""
         with suppress(AssertionError):
-            await_that(lambda: holds(self.alerts()), "Alertmanager has it", PATIENCE_S)
+            await_that(lambda: holds(self.alerts()), "Alertmanager has it")
 
     def settled(self) -> set[Labels]:
         """Return what stands there once all has been scraped, and judged for longer than each ``for``."""
         until = datetime.now(UTC) + timedelta(seconds=SETTLED_S)
-        await_that(lambda: self._is_judged(until), "the rules are evaluated", PATIENCE_S)
+        await_that(lambda: self._is_judged(until), "the rules are evaluated")
         return self.alerts()
 
     def _is_judged(self, moment: datetime) -> bool:

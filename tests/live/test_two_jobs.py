@@ -61,16 +61,16 @@ def _leads(job: JobProcess) -> bool:
 def _take_over(waiting: list[JobProcess]) -> tuple[JobProcess, float]:
     """Return which of the jobs takes over, and after how many seconds."""
     began = time.monotonic()
-    await_that(lambda: any(map(_leads, waiting)), "a job takes over", 2 * TAKEN_OVER_S)
+    await_that(lambda: any(map(_leads, waiting)), "a job takes over")
     took_s = time.monotonic() - began
     (leader,) = [job for job in waiting if _leads(job)]
-    await_that(leader.is_ready, "the new leader is ready", 120)
+    await_that(leader.is_ready, "the new leader is ready")
     return leader, took_s
 
 
 def _storm(kafka: EmbeddedKafka, group: str, pager: Pager) -> None:
     """Let members come and go until somebody is paged for the group."""
-    await_that(lambda: _stir(kafka, group) or _is_paged(pager, group), f"a page for {group}", 180)
+    await_that(lambda: _stir(kafka, group) or _is_paged(pager, group), f"a page for {group}")
 
 
 def _stir(kafka: EmbeddedKafka, group: str) -> bool:
@@ -89,7 +89,7 @@ def _is_paged(pager: Pager, group: str) -> bool:
 
 def _await_noted(kafka: EmbeddedKafka) -> None:
     """Return once the leader has noted all that was delivered."""
-    await_that(partial(_has_noted_all, kafka), "the leader notes what it delivered", 60)
+    await_that(partial(_has_noted_all, kafka), "the leader notes what it delivered")
 
 
 def _has_noted_all(kafka: EmbeddedKafka) -> bool:
@@ -114,7 +114,7 @@ def _live(kafka: EmbeddedKafka, pager: Pager, jobs: list[JobProcess], story: Sto
     for job in waiting:
         job.launch()
     for job in waiting:
-        await_that(partial(_stands_by, job), "a job stands by", 120)
+        await_that(partial(_stands_by, job), "a job stands by")
         story.while_first_leads.append(_cluster(job))
         health = job.get("/healthz")
         story.healthy.append(0 if health is None else health.status_code)

@@ -69,7 +69,7 @@ def test_the_time_of_a_loss_is_the_servers(tab: Seen) -> None:
     world.start()
     set_clock(tab.page, -5 * HOUR_MS)
     tab.page.goto(f"{world.url}groups/prod-eu/payments")
-    expect(tab.page.locator(".connection")).to_contain_text("live", timeout=10_000)
+    expect(tab.page.locator(".connection")).to_contain_text("live")
     world.stop()
     expect(tab.page.locator(".connection")).to_contain_text("Connection lost at", timeout=15_000)
     told = re.search(r"lost at (\d\d:\d\d):", tab.page.locator(".connection").inner_text())
@@ -129,7 +129,7 @@ def test_the_page_lives_below_a_path_of_a_proxy(tab: Seen, *, strips: bool) -> N
         tab.page.on("request", lambda one: asked.append(one.url))
         try:
             tab.page.goto(proxy.url)
-            expect(tab.page.locator(".connection")).to_contain_text("live", timeout=10_000)
+            expect(tab.page.locator(".connection")).to_contain_text("live")
             card = tab.page.locator(".alert").first
             card.get_by_role("button", name="Acknowledge").click()
             dialog = tab.page.get_by_role("dialog")

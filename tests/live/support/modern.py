@@ -53,8 +53,6 @@ PROPERTIES = {
 """Short sessions, so that crashes are found quickly."""
 SLACK_MS = 40
 """An answer holds some milliseconds before it is asked for, until the record is committed and readable."""
-ANSWER_S = 120.0
-"""How long the brokers may take to answer as expected: a busy machine needs half a minute to start one."""
 
 Poll = dict[str, Any]
 
@@ -95,7 +93,7 @@ class Driver:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{text}\n".encode())
         self._process.stdin.flush()
-        await_that(lambda: self._done > before or self._process.poll() is not None, text, ANSWER_S)
+        await_that(lambda: self._done > before or self._process.poll() is not None, text)
         assert self._process.poll() is None, "the driver ended"
 
     def latest(self, group: str) -> Poll:
@@ -111,7 +109,7 @@ class Driver:
             return poll.get("state") == state and fits and kind in {"", poll.get("type")}
 
         try:
-            await_that(is_so, f"{group} is {state} with {members} members", ANSWER_S)
+            await_that(is_so, f"{group} is {state} with {members} members")
         except AssertionError as error:
             error.add_note(f"the newest answer: {self.latest(group)}")
             raise

@@ -228,7 +228,7 @@ def test_light_commands_start_without_spark(config_file: Path, command: str, tmp
         "print([m for m in ('pyspark', 'pandas') if m in sys.modules], file=sys.stderr)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], input="", capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script], input="", capture_output=True, text=True, check=True, timeout=240
     )
     assert done.stderr.splitlines()[-1] == "[]"
 
@@ -236,7 +236,7 @@ def test_light_commands_start_without_spark(config_file: Path, command: str, tmp
 def test_python_m_streaming_is_groupwatch() -> None:
     """Both ways in are the same."""
     done = subprocess.run(
-        [sys.executable, "-m", "streaming", "--help"], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-m", "streaming", "--help"], capture_output=True, text=True, check=True, timeout=240
     )
     for command in ("run", "notify", "demo", "kafka", "replay", "decode", "check-config", "bench"):
         assert f" {command} " in done.stdout

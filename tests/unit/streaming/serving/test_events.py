@@ -34,7 +34,7 @@ class Stage:
         self.server = HttpServer(config, self.view, Healthy(), CollectorRegistry(), hub=self.hub)
         self.client = httpx.Client(
             base_url=f"http://127.0.0.1:{self.server.start()}",
-            timeout=10,
+            timeout=60,
             trust_env=False,
             limits=httpx.Limits(max_connections=None),
         )

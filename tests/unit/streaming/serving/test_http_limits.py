@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tests.unit.streaming.conftest import Rows
 
 NOW_MS = 1_700_000_100_000
-_LONG_S = 20
+_LONG_S = 50
 
 
 class Ready:

@@ -14,7 +14,7 @@ def test_it_waits_for_spark_and_ends_with_it() -> None:
         stdin=subprocess.DEVNULL,
         env={"PYTHON_WORKER_FACTORY_SECRET": "secret"},
         capture_output=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert done.stderr == b""

@@ -254,7 +254,7 @@ def test_what_kafka_refuses_is_sent_again(tmp_path: Path, topic: Topic) -> None:
     _append(tmp_path / "server.log", f"{FIRST}\n")
     address = KafkaAddress(("127.0.0.1:1",))
     with Tailer({tmp_path / "server.log": 2}, address, "events"):
-        assert topic.has_taken.wait(10)
+        assert topic.has_taken.wait(60)
 
     assert topic.taken == [(b"2", FIRST)]
     assert topic.producers == 3

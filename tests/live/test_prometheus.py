@@ -297,7 +297,7 @@ class Monitoring:
     @staticmethod
     def _get(port: int, path: str, **query: str) -> Any:
         try:
-            answer = httpx.get(f"http://127.0.0.1:{port}{path}", params=query, timeout=5)
+            answer = httpx.get(f"http://127.0.0.1:{port}{path}", params=query, timeout=60)
         except httpx.TransportError:
             return None
         return answer.json() if answer.status_code == 200 else None

@@ -264,5 +264,5 @@ def test_an_interrupted_demo_leaves_nothing_running(tmp_path: Path) -> None:
 
     assert len(started) >= 15  # Kafka, fourteen consumers, and the job if it was that quick
     assert demo.returncode == 1
-    _, alive = psutil.wait_procs(started, timeout=60)
+    _, alive = psutil.wait_procs(started, timeout=10)
     assert alive == []

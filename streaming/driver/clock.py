@@ -12,6 +12,7 @@ import logging
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
@@ -41,7 +42,11 @@ _WATCHFUL_S = 0.2
 _CONFIRMED_S = 1.0
 """What waits for a clock and is younger waits for the next one, since this one may not prove it read."""
 _LEAD_S = 0.1
-"""From a tick to the batch that should read its clock: looking and writing take hundredths, or more."""
+"""From a tick to the batch that should read its clock, at least: looking and writing take hundredths."""
+_LEAD_MAX = 0.6
+"""The most of it, of the pause between two ticks; where they take longer, clocks are old anyhow."""
+_LAST_WRITES = 5
+"""So many last ticks that wrote say how long the next one takes."""
 _LEAD_SAMPLES = 5
 """How soon clocks are believed again after a partition moved to a broker with another clock."""
 _CONTROL = -1
@@ -55,7 +60,7 @@ def interval_s(trigger_ms: int) -> float:
     return trigger_ms / max(2, math.ceil(trigger_ms / (1000 * TICK_S))) / 1000
 
 
-def until_tick_s(trigger_ms: int, now_s: float) -> float:
+def until_tick_s(trigger_ms: int, now_s: float, takes_s: float = 0.0) -> float:
     """Return the time until the next tick.
 
     Spark begins batches at multiples of the trigger since the epoch (``ProcessingTimeExecutor``), and a batch
@@ -64,9 +69,11 @@ def until_tick_s(trigger_ms: int, now_s: float) -> float:
     Args:
         trigger_ms: the trigger.
         now_s: now, by the machine's clock (epoch seconds).
+        takes_s: how long a tick takes that writes a clock: more on a busy machine, and to distant brokers.
     """
     pause_s = interval_s(trigger_ms)
-    return pause_s - (now_s + min(_LEAD_S, pause_s / 3)) % pause_s
+    lead_s = min(max(_LEAD_S, takes_s), _LEAD_MAX * pause_s)
+    return pause_s - (now_s + lead_s) % pause_s
 
 
 def stepped(off_ms: int) -> str:
@@ -191,6 +198,8 @@ class Clock:
         self._skews = Skews()
         self._leads = Skews(_LEAD_SAMPLES)
         """Events partition, or -1 for the control topic -> how far its leader's clock is ahead."""
+        self._took_s: deque[float] = deque(maxlen=_LAST_WRITES)
+        """How long the last ticks took that wrote a clock, until it was acknowledged."""
         self._told_skew_ms: dict[int, int] = {}
         self._unacknowledged: list[_Sent] = []
         self._ticked = threading.Event()
@@ -246,7 +255,8 @@ class Clock:
         pause_s = interval_s(trigger_ms)
         if self._unacknowledged:
             return max(0.0, min(pause_s, _WATCHFUL_S) - took_s)
-        return min(until_tick_s(trigger_ms, time.time()), max(0.0, pause_s - took_s))
+        takes_s = max(self._took_s, default=0.0)
+        return min(until_tick_s(trigger_ms, time.time(), takes_s), max(0.0, pause_s - took_s))
 
     def _failed(self, error: Exception) -> None:
         if not self._error:
@@ -261,6 +271,7 @@ class Clock:
         Raises:
             kafka.errors.KafkaError: no end offset is available, or earlier records are not acknowledged.
         """
+        began_s = time.monotonic()
         self._settle()
         # Read the time before asking for the ends: everything up to that time lies before them.
         at_ms = self._now_ms()
@@ -277,6 +288,7 @@ class Clock:
             need = Need(is_there=True)
         if need.is_there:
             self._write(record, need.shards, has_moved=looked.has_moved)
+            self._took_s.append(time.monotonic() - began_s)
         else:
             self._kept = record
             self._reports.clock_idle(at_ms)

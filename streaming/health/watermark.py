@@ -91,9 +91,15 @@ class Watermark:
             self._ticks.clear()
 
     def reached(self, positions: Sequence[int]) -> None:
-        """The query has read the offsets topic up to ``positions``."""
+        """The query has read the offsets topic up to ``positions``.
+
+        The newest clock that they cover counts.  An older one may hold an end that is never reached: one that
+        no leader told, or that a new leader took back.
+        """
         with self._lock:
-            while self._ticks and _covers(positions, self._ticks[0].ends):
+            newest_first = reversed(list(enumerate(self._ticks, start=1)))
+            covered = next((count for count, tick in newest_first if _covers(positions, tick.ends)), 0)
+            for _ in range(covered):
                 self._offsets_ms = self._ticks.popleft().at_ms
 
     def take_clocks(self, row: ClocksRead) -> None:

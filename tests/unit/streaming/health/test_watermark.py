@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator_model.ordering import END_UNKNOWN
 from streaming.control.clocks_read import ClocksRead
 from streaming.health.watermark import TICKS_MAX, Watermark
 
@@ -137,4 +138,18 @@ def test_clocks_that_wait_for_their_ends_are_bounded(now: Now, watermark: Waterm
     assert len(watermark._ticks) <= TICKS_MAX
     watermark.reached([10])
     watermark.take_clocks(ClocksRead(control_ms=now.ms, partitions=0))
+    assert watermark.behind_s() == 0
+
+
+@pytest.mark.parametrize("ends", [[10, END_UNKNOWN], [10, 25]], ids=["not told", "taken back"])
+def test_an_end_that_is_never_reached_holds_no_later_clock_back(
+    now: Now, watermark: Watermark, ends: list[int]
+) -> None:
+    """A partition had no leader for a moment, or its new leader has less than the old one told."""
+    _second(now, watermark)
+    now.s += 1
+    watermark.told(now.ms, ends)
+    watermark.reached([10, 20])
+    assert watermark.behind_s() == 1
+    _second(now, watermark)
     assert watermark.behind_s() == 0

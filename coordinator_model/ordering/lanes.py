@@ -22,6 +22,9 @@ that precedes a clock and is dated this much later has no true time, and gets th
 REGRESS_MS = 10_000
 """A clock that is this much earlier than a previous one of its partition proves that one wrong."""
 
+FALLEN_MS = 30_000
+"""An end that all clocks tell to be lower for so long was taken back; a stale answer is told for seconds."""
+
 COMMIT_LAG_MS = 100
 """A record is replicated within a few ms; one that takes longer waits for a replica that is gone."""
 
@@ -51,6 +54,8 @@ class EventsLane(msgspec.Struct, array_like=True):
         """Apply a clock copy."""
         if seen.at_ms < self.clock_ms - REGRESS_MS:
             self._come_back(seen.at_ms - settle_ms)
+        if self.clock_ms < 0:  # the lines before it may be dated in the future
+            self.reached_ms = min(self.reached_ms, seen.at_ms)
         self.clock_ms = max(self.clock_ms, seen.at_ms)
         self.skew_ms, self.lead_ms = what.skew_ms, what.lead_ms
         skews_ms = (what.lead_ms, *what.skew_ms.values())
@@ -110,6 +115,8 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     """Order time of the newest record before the newest end: no clock can make it later."""
     wrong_ms: int = 0
     """How far (ms) the clock of the partition's leader is ahead, where it is wrong; else 0."""
+    fallen_ms: int = -1
+    """Since when every clock tells a lower end than an earlier one; -1: the newest does not."""
 
     @property
     def now_ms(self) -> int:
@@ -123,17 +130,31 @@ class OffsetsLane(msgspec.Struct, array_like=True):
     def begin_anew(self) -> None:
         """Forget all offsets: the partition was created again, and its new offsets are smaller."""
         self.position = self.end_offset = 0
+        self.fallen_ms = -1
         self.ahead.clear()
         self.answers.clear()
 
     def tick(self, end_offset: int, position: int, at_ms: int) -> None:
         """Apply a clock: at ``at_ms`` the partition ended at ``end_offset``."""
-        # An end that falls (a stale answer, an unclean election) proves nothing new.
+        # An end that falls (a stale answer, an unclean election) proves nothing new, unless it stays lower.
+        if end_offset >= self.end_offset:
+            self.fallen_ms = -1
+        elif self.fallen_ms < 0:
+            self.fallen_ms = at_ms
+        elif at_ms - self.fallen_ms >= FALLEN_MS:
+            self._fall(end_offset)
         self.end_offset = max(self.end_offset, end_offset)
         if self.position <= self.end_offset:
             self.proved_ms = self.order_ms
         self.ahead.append((self.end_offset, at_ms))
         self.read_to(position)
+
+    def _fall(self, to_offset: int) -> None:
+        """Forget what stood behind ``to_offset``: a new leader has taken it back, and it will not be read."""
+        self.end_offset, self.fallen_ms = to_offset, -1
+        self.position = min(self.position, to_offset)
+        self.ahead = [(min(end_offset, to_offset), at_ms) for end_offset, at_ms in self.ahead]
+        self.answers = [(min(end_offset, to_offset), at_ms) for end_offset, at_ms in self.answers]
 
     def read_to(self, position: int) -> None:
         """Note that everything before ``position`` has been read."""
@@ -178,6 +199,7 @@ class OffsetsLane(msgspec.Struct, array_like=True):
         self.answers = [(end_offset, min(at_ms, to_ms)) for end_offset, at_ms in self.answers]
         self.order_ms, self.proved_ms = min(self.order_ms, to_ms), min(self.proved_ms, to_ms)
         self.reached_ms = min(self.reached_ms, to_ms)
+        self.fallen_ms = min(self.fallen_ms, to_ms)
 
     def answer(self, at_ms: int) -> None:
         """Note that a broker, asked at ``at_ms``, answered with the end."""

@@ -165,7 +165,6 @@ class Order(msgspec.Struct, array_like=True):
             return
         if isinstance(what, on.PartitionAnew):
             self.clocked.begin_anew()
-            return
         self.spoken_control_ms = max(self.spoken_control_ms, seen.at_ms, self.control_ms)
         is_announced = self.first_clock_ms < 0 and isinstance(what, on.Settings | on.Adopted)
         waiting = self.announced if is_announced else self.held
@@ -183,6 +182,11 @@ class Order(msgspec.Struct, array_like=True):
         if clock.zones_ms:
             self.zones.told(clock.zones_ms, self.control_ms)
         self.asked |= clock.ask
+        self._bound_control()
+        self._tick_records(clock)
+
+    def _tick_records(self, clock: on.Clock) -> None:
+        """Apply what a clock says of the shard's offsets partition."""
         if clock.end_offset >= 0:
             self.clocked.tick(clock.end_offset, clock.position, self.control_ms)
             if clock.is_answer and clock.end_offset == self.clocked.end_offset:
@@ -190,6 +194,24 @@ class Order(msgspec.Struct, array_like=True):
             self._hold_back(self.clocked.end_offset)
         elif clock.end_offset == END_UNKNOWN:
             self.clocked.exists()
+        elif self.clocked.order_ms > self.control_ms + BEYOND_MS:
+            # The cluster's shard, which is told of all partitions' records: they precede each clock.
+            self._bound_records(NEVER)
+
+    def _bound_control(self) -> None:
+        """Give what precedes a clock in the control topic and is dated after it the clock's time.
+
+        The driver dates all but its clocks by its machine's clock, which may have been wrong for a moment.
+        """
+        limit_ms = self.control_ms
+        if self.spoken_control_ms <= limit_ms + BEYOND_MS:
+            return
+        for held in self.held:
+            if type(held.seen.what) in _FROM_DRIVER and held.order_ms > limit_ms + BEYOND_MS:
+                held.order_ms = max(limit_ms, self.now_ms)
+                if held.seen.at_ms > limit_ms + BEYOND_MS:
+                    held.seen = msgspec.structs.replace(held.seen, at_ms=limit_ms)
+        self.spoken_control_ms = limit_ms
 
     def _come_back(self, to_ms: int) -> None:
         """Set the watermark back to ``to_ms``: the time of an earlier clock was wrong."""

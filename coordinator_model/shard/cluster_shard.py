@@ -6,7 +6,7 @@ import msgspec
 
 from coordinator_model import observations as on
 from coordinator_model.observations import NEVER
-from coordinator_model.ordering import Buffered
+from coordinator_model.ordering import BEYOND_MS, Buffered
 from coordinator_model.shard import quarantine
 from coordinator_model.shard.cluster import ClusterState
 from coordinator_model.shard.judging import Divergence, Judge, Judgement, Outputs
@@ -235,9 +235,15 @@ def _dated(held: Buffered) -> on.Seen:
 
     Shards repeat their reports of quarantined groups, and rules wait until no shard reports more of a
     failover: the time at which this shard hears of it counts, not the time at which it happened.  An
-    observation from long ago keeps its time: no shard of this job sent it now.
+    observation from long ago keeps its time: no shard of this job sent it now.  Commits of the future are
+    dated as the clock says that bounded them (``Order``).
     """
-    is_news = held.order_ms - held.seen.at_ms < NEWS_MAX_MS
-    if is_news and isinstance(held.seen.what, on.GroupRebalancedByFailover | on.GroupQuarantined):
-        return msgspec.structs.replace(held.seen, at_ms=held.order_ms)
-    return held.seen
+    seen, what = held.seen, held.seen.what
+    if isinstance(what, on.GroupRebalancedByFailover | on.GroupQuarantined):
+        is_news = held.order_ms - seen.at_ms < NEWS_MAX_MS
+        return msgspec.structs.replace(seen, at_ms=held.order_ms) if is_news else seen
+    if isinstance(what, on.Counted) and seen.at_ms > held.order_ms + BEYOND_MS:
+        committed = tuple((partition, min(at_ms, held.order_ms)) for partition, at_ms in what.committed)
+        what = msgspec.structs.replace(what, committed=committed)
+        return msgspec.structs.replace(seen, at_ms=held.order_ms, what=what)
+    return seen

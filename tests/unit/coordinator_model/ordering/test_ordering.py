@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from coordinator_model import observations as on
+from coordinator_model.observations.answers import ShardLed
 from coordinator_model.observations.base import Source
 from coordinator_model.observations.bounds import NEVER
 from coordinator_model.observations.control import Clock, EventsClock, PartitionAnew
@@ -417,3 +418,44 @@ def test_time_goes_on_when_the_offsets_partition_was_made_anew() -> None:
     assert order.advance() == -1
     order.take([clock(3_000, end=3, position=3)])
     assert order.advance() == 3_000
+
+
+def test_an_end_that_a_new_leader_took_back_holds_nothing_up_for_ever() -> None:
+    """An unclean election: ten records that a clock had told are gone before anybody read them."""
+    order = Order()
+    order.take([clock(10_000, end=90, position=90), clock(11_000, end=100, position=90)])
+    order.take([clock(at_ms, end=90, position=90) for at_ms in range(12_000, 42_000, 1_000)])
+    assert order.advance() == 10_000
+    order.take([clock(42_000, end=90, position=90)])
+    assert order.advance() == 42_000
+
+
+def test_an_end_that_is_lower_for_a_moment_proves_nothing() -> None:
+    """A stale answer: what was told before it is still waited for."""
+    order = Order()
+    order.take([clock(10_000, end=90, position=90), clock(11_000, end=100, position=90)])
+    for at_ms in range(12_000, 60_000, 10_000):
+        order.take([clock(at_ms, end=90, position=90), clock(at_ms + 5_000, end=100, position=90)])
+    assert order.advance() == 10_000
+
+
+def test_a_line_of_the_future_before_the_first_copy_holds_no_run_up() -> None:
+    """Its broker's clock, and so its record's time, were wrong for a moment when a first start read it."""
+    order = Order()
+    order.take([seen(10**9, LINE, offset=1), copy(1_500, offset=2), clock(1_500, feeds=1)])
+    order.advance()
+    beats = msgspec.structs.replace(BEAT, times=(1_700, 1_800))
+    order.take([seen(1_800, beats, Source.REQUEST_LOG, offset=3)])
+    order.take([copy(9_000, offset=4), clock(9_000, feeds=1)])
+    order.advance()
+    _, runs = order.release()
+    assert [run.times for run in runs] == [(1_700, 1_800)]
+
+
+def test_what_the_driver_dates_in_the_future_holds_up_no_other() -> None:
+    """Its machine was an hour ahead for a moment, which its clocks did not believe."""
+    order, led = Order(), ShardLed(leader=1, epoch=1)
+    order.take([clock(10_000), seen(3_600_000, led, Source.CONTROL, offset=10_001)])
+    order.take([clock(11_000), seen(11_500, led, Source.CONTROL, offset=11_001)])
+    order.take([clock(12_000)])
+    assert released(order) == [(11_000, 11_000), (11_500, 11_500)]

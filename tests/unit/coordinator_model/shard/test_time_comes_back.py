@@ -1,10 +1,12 @@
 """A shard whose time ran ahead comes back to what newer clocks prove, and judges in real time again."""
 
+import pytest
+
 from alerts.alert.alert import Alert
 from alerts.rules import RuleJudge
 from coordinator_model import observations as on
 from coordinator_model.observations.base import CLUSTER_SHARD, Source
-from coordinator_model.observations.control import Clock, EventsClock
+from coordinator_model.observations.control import Clock, Counted, EventsClock, LogSeconds
 from coordinator_model.observations.log import JoinPhaseEnded, Reason, RebalanceStarted
 from coordinator_model.observations.seen import Seen
 from coordinator_model.shard.shard import Shard
@@ -36,7 +38,8 @@ class World:
     def clock(self, at_ms: int) -> None:
         """Let a clock be read, with its copy."""
         self.offset += 1
-        clock = Clock(sequence=at_ms, end_offset=0, position=0, events_partitions=1)
+        end = -1 if self.number == CLUSTER_SHARD else 0
+        clock = Clock(sequence=at_ms, end_offset=end, position=end, events_partitions=1)
         self.step(
             [
                 seen(T0 + at_ms, clock, Source.CONTROL, offset=self.offset),
@@ -44,10 +47,10 @@ class World:
             ]
         )
 
-    def line(self, at_ms: int, what: on.AnyObservation) -> None:
-        """Let a line be read."""
+    def line(self, at_ms: int, what: on.AnyObservation, source: Source = Source.COORDINATOR_LOG) -> None:
+        """Let a line be read, or what a batch says of its records."""
         self.offset += 1
-        self.step([seen(T0 + at_ms, what, offset=self.offset)])
+        self.step([seen(T0 + at_ms, what, source, offset=self.offset)])
 
 
 def _start(generation: int) -> RebalanceStarted:
@@ -83,3 +86,23 @@ def test_the_cluster_comes_back_as_well() -> None:
     world.clock(6_000)
     assert world.divergences == {"time_regressed": 1}
     assert T0 + 5_000 < world.now_ms <= T0 + 6_000
+
+
+@pytest.mark.parametrize("ahead_ms", [0, HOUR_MS])
+def test_a_silent_log_is_told_after_a_commit_of_the_future(ahead_ms: int) -> None:
+    """A broker whose clock was wrong for a moment dated one commit an hour ahead."""
+    world = World(CLUSTER_SHARD)
+    for second in range(300):
+        at_ms = 1_000 * second
+        world.clock(at_ms)
+        committed_ms = at_ms - 500 + ahead_ms * (second == 50)
+        counted = Counted(counts=(("offsets", "commit", 1),), committed=((0, T0 + committed_ms),))
+        world.line(committed_ms, counted, Source.OFFSETS)
+        if second < 200:
+            seconds = ((T0 + at_ms) // 1_000 - 1,)
+            world.line(at_ms, LogSeconds(broker=1, heard=Source.REQUEST_LOG, seconds=seconds), Source.CONTROL)
+    assert [one.name for one in world.alerts] == ["SourceSilent"]
+    header = Shard.load(world.blob, cluster="c", shard=CLUSTER_SHARD, shard_count=1, strict=True).header
+    assert header.cluster is not None
+    assert max(header.cluster.committed_ms.values()) < T0 + 300_000
+    assert len(header.order.held) <= 1

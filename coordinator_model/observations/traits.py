@@ -142,7 +142,7 @@ TRAITS: Mapping[type[base.Observation], Traits] = {
     # --- in band, from the driver
     control.Clock: Traits(Concerns.WATERMARK, from_driver=True),
     control.EventsClock: Traits(Concerns.WATERMARK),
-    control.PartitionAnew: Traits(Concerns.WATERMARK, from_driver=True),
+    control.PartitionAnew: Traits(Concerns.WATERMARK | _SHARD, from_driver=True, cuts_time=True),
     control.Settings: Traits(_SHARD | _CLUSTER, from_driver=True, cuts_time=True),
     control.Adopted: Traits(_SHARD | _CLUSTER, from_driver=True, cuts_time=True),
     answers.GroupDescribed: Traits(_GROUP, from_driver=True),

@@ -138,6 +138,13 @@ class Boundaries:
             self.failures.diverge_at(loads.CONTRADICTED, cut)
             self._restore(kept, cut.order_ms)
 
+    def partition_anew(self, cut: Buffered, what: on.PartitionAnew) -> None:
+        """Forget who led the shard's partition: that of the new topic begins again with epoch 0."""
+        header = self.header
+        header.coordinator = header.epoch = header.loaded_ms = -1
+        header.led = header.unproved = None
+        header.lost = {}
+
     def writes_stalled(self, cut: Buffered, what: on.ShardStalled | on.ReplicaMissed) -> None:
         """Note since when writes to the shard's partition have waited for a replica."""
         header = self.header
@@ -248,6 +255,7 @@ BOUNDARIES: Mapping[type[on.Observation], Callable[[Boundaries, Buffered, Any], 
     on.ShardLoaded: Boundaries.shard_moved,
     on.ShardUnloaded: Boundaries.shard_moved,
     on.ShardLed: Boundaries.shard_led,
+    on.PartitionAnew: Boundaries.partition_anew,
     on.ShardStalled: Boundaries.writes_stalled,
     on.ReplicaMissed: Boundaries.writes_stalled,
     on.GroupsDeleted: Boundaries.line,

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_model.observations.answers import ShardLed
 from coordinator_model.observations.base import Source
-from coordinator_model.observations.control import Clock
+from coordinator_model.observations.control import Clock, PartitionAnew
 from coordinator_model.observations.log import (
     MemberIdHandedOut,
     Reason,
@@ -186,3 +186,16 @@ def test_what_is_kept_is_bounded() -> None:
 
     assert world.shard.header.unproved is not None
     assert len(world.shard.header.unproved.kept) == loads.KEPT_MAX
+
+
+def test_a_topic_made_anew_has_the_leaders_of_the_new_topic() -> None:
+    """Its epochs begin again with 0, which would be older than all that was known."""
+    world = World()
+    world.led(START_MS, 2, 41)
+    world.until(START_MS + 1_000)
+    assert world.shard.header.lost
+    world.say(START_MS + 2_000, PartitionAnew(), Source.CONTROL)
+    world.led(START_MS + 3_000, 1, 0)
+    world.until(START_MS + 10_000)
+    header = world.shard.header
+    assert (header.coordinator, header.epoch, header.lost) == (1, 0, {})

@@ -53,6 +53,8 @@ _BACKOFF_MAX_S = 15.0
 _STEADY_S = 120.0
 """A query that ran this long is restarted quickly."""
 _FIRST_TICK_S = 5.0
+_CLOCK_FAILS_S = 120.0
+"""What Kafka refuses for longer than a producer tries may be the producer's fault: new ones are opened."""
 """Long enough for a healthy cluster; with another, reading starts without a first clock."""
 
 _log = logging.getLogger(__name__)
@@ -363,9 +365,7 @@ class ClusterJob:
             clock.await_tick(_FIRST_TICK_S)
             running = pipeline.start_query(spark, self.plan, began, events_partitions, sink)
             try:
-                self._watch.follow(
-                    running, lambda: self._watch.check_partitions(admin, began, events_partitions)
-                )
+                self._watch.follow(running, lambda: self._check(admin, began, events_partitions))
             finally:
                 stop_gently(running)
         finally:
@@ -374,6 +374,17 @@ class ClusterJob:
             if asking is not None:
                 asking.stop()
             clock.stop()
+
+    def _check(self, admin: KafkaAdminClient, began: Beginning, events_partitions: int) -> None:
+        """Look for what only a new start mends.
+
+        Raises:
+            StartAgainError: topics have changed, or our producers have failed for good.
+        """
+        self._watch.check_partitions(admin, began, events_partitions)
+        failing_s = self.progress.seconds_without_clock()
+        if failing_s > _CLOCK_FAILS_S:
+            raise StartAgainError(f"no clock could be written for {failing_s:.0f} s, though Kafka answers")
 
     def _started_spark(self) -> SparkSession:
         """Wait for Spark.

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class StartAgainError(RuntimeError):
-    """The query has to start again, and nothing is wrong; the text says why."""
+    """The query has to start again, and nothing is wrong with it; the text says why."""
 
 
 class TopicsChangedError(StartAgainError):

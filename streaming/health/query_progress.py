@@ -81,6 +81,8 @@ class Progress:
         self.kafka_answered_at: float | None = None
         self._answering_since = clock()
         """Start of the period in which Kafka has answered without a longer gap."""
+        self._clock_failed_at = clock()
+        """When the clock could not be written for the first time since it last could."""
         self.batch_done_at: float | None = None
         self._begun_at = clock()
         self._present_s = 0.0
@@ -160,6 +162,8 @@ class Progress:
 
     def clock_failed(self, why: str) -> None:
         """The clock cannot be written; "": it can be again."""
+        if not self.clock_error:
+            self._clock_failed_at = self._now()
         self.clock_error = why
 
     def ends_silent(self, sentence: str) -> None:
@@ -283,6 +287,12 @@ class Progress:
         """The known reason why the job does not progress; "" if there is none."""
         first = self.refused or self.query_error or self.clock_error
         return "; ".join(filter(None, (first, self.silent_partitions)))
+
+    def seconds_without_clock(self) -> float:
+        """Seconds for which Kafka has answered, and the clock could not be written all the same."""
+        if not self.clock_error or self.seconds_since_kafka() > GAP_S:
+            return 0.0
+        return self._now() - max(self._clock_failed_at, self._answering_since)
 
     def seconds_since_kafka(self) -> float:
         """Seconds since Kafka last answered, or since the start."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
+from kafka.producer.transaction_manager import TransactionManager, TransactionState
 from kafka.protocol.api_header import ResponseClassRegistry
 
 Answer = TypeVar("Answer")
@@ -118,8 +119,31 @@ class Admin(_EndsWhenItFails, KafkaAdminClient):  # type: ignore[misc]  # kafka-
         return Connections(self._manager)
 
 
+def ask_anew(ids: TransactionManager) -> None:
+    """Make an idempotent producer that has dropped its producer id ask for another one.
+
+    It drops the id when a record that it had sent before expires: a replica was away for longer than
+    ``delivery_timeout_ms``.  kafka-python 3.0.12 then thinks that it still has one, so it does not ask; and
+    without an id it sends nothing and lets nothing expire, silently and for ever.
+    """
+    reset = ids.reset_producer_id
+
+    def reset_and_ask() -> None:
+        with ids._lock:
+            reset()
+            if ids._current_state is TransactionState.READY:
+                ids._current_state = TransactionState.UNINITIALIZED
+
+    ids.reset_producer_id = reset_and_ask
+
+
 class Producer(KafkaProducer):  # type: ignore[misc]  # kafka-python has no types
-    """kafka-python's producer, whose thread ends even if ``close`` leaves records behind."""
+    """kafka-python's producer, which survives lost replicas, and whose thread ends with ``close``."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if self._transaction_manager is not None and not self._transaction_manager.is_transactional():
+            ask_anew(self._transaction_manager)
 
     def close(self, timeout: float | None = None, null_logger: bool = False) -> None:
         """Close within ``timeout`` seconds; records that Kafka has not acknowledged by then fail.

@@ -1,6 +1,7 @@
 """When a query may be stopped without leaving a batch half done, and who is called with what."""
 
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -137,6 +138,19 @@ def test_a_query_that_keeps_dying_is_started_again_with_bounded_pauses() -> None
     assert stopping.waits == [1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0]
     assert (job.progress.deaths, job.progress.restarts) == (7, 7)
     assert job.progress.describe()["error"] == "OSError: disk full"
+
+
+def test_a_clock_that_fails_for_long_gets_new_producers() -> None:
+    """Where Kafka answers: a producer may have failed for good, as after a topic that it may not write."""
+    job, _ = _job(0, lambda: None)
+    job._watch = cast("Any", SimpleNamespace(check_partitions=lambda *_: None))
+    failing_s = [0.0, 119.0, 121.0]
+    job.progress.seconds_without_clock = lambda: failing_s.pop(0)  # type: ignore[method-assign]
+    look = partial(job._check, cast("Any", None), cast("Any", None), 1)
+    look()
+    look()
+    with pytest.raises(query_watch.StartAgainError, match="for 121 s, though Kafka answers"):
+        look()
 
 
 def test_a_query_that_dies_as_another_took_over_is_refused_with_the_sentence() -> None:

@@ -241,6 +241,21 @@ def test_a_job_that_ends_no_batch_while_kafka_answers_is_stalled(
     assert _told(said)[1:] == [("MonitorStalled", RESOLVED)]
 
 
+def test_a_clock_that_fails_counts_while_kafka_answers(now: Now, progress: Progress) -> None:
+    """In an outage it is Kafka's failure; what lasts after it may be that of our own producers."""
+    counted = []
+    for second in range(300):
+        now.s += 1
+        if not 50 <= second < 100:
+            progress.kafka_answered()
+        progress.clock_failed("no acknowledgement" if 40 <= second < 250 else "")
+        counted.append(round(progress.seconds_without_clock()))
+    assert counted[45] == 5
+    assert counted[70] == 0
+    assert (counted[100], counted[249]) == (0, 149)
+    assert counted[250:] == [0] * 50
+
+
 def test_a_stalled_monitor_is_not_cured_by_an_outage(
     now: Now, progress: Progress, watched: Watched, said: list[Alert]
 ) -> None:

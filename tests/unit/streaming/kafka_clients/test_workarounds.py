@@ -13,6 +13,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient
 from kafka.coordinator.base import BaseCoordinator, Generation, MemberState
 from kafka.errors import KafkaConnectionError, KafkaError
+from kafka.producer.transaction_manager import ProducerIdAndEpoch, TransactionManager, TransactionState
 from kafka.protocol.api_header import ResponseClassRegistry
 from kafka.protocol.metadata import MetadataResponse
 from kafka.structs import TopicPartition
@@ -66,6 +67,24 @@ def test_no_thread_makes_the_class_of_an_answer_anew() -> None:
         assert sorted(made) == list(range(answer.max_version + 1)), answer.name
 
 
+def _asks_anew(ids: Any) -> bool:
+    """Return whether a producer that has dropped its producer id asks for another one when it next can."""
+    ids._current_state = TransactionState.READY
+    ids.set_producer_id_and_epoch(ProducerIdAndEpoch(7, 0))
+    ids.reset_producer_id()
+    ids.init_producer_id()
+    return bool(ids._current_state is TransactionState.INITIALIZING)
+
+
+def test_a_producer_asks_anew_for_the_id_that_it_dropped() -> None:
+    """It drops it where a replica was away for half a minute, and sends nothing without one."""
+    out = kafka_io.producer(KafkaAddress((NOWHERE,)), api_version=(3, 0))
+    try:
+        assert _asks_anew(out._transaction_manager)
+    finally:
+        out.close(timeout=0.1)
+
+
 @pytest.mark.parametrize(
     ("late", "reason"),
     [(True, "consumer poll timeout has expired."), (False, "the consumer is being closed")],
@@ -109,6 +128,13 @@ def test_a_producer_that_cannot_deliver_still_outlives_its_close() -> None:
         out._sender.join(10)
 
     assert goes_on, MENDED.format("Producer")
+
+
+def test_a_producer_still_does_not_ask_anew() -> None:
+    """Why ``Producer`` changes what happens when an id is dropped."""
+    ids = TransactionManager(transactional_id=None, api_version=(3, 0))
+
+    assert not _asks_anew(ids), MENDED.format("ask_anew")
 
 
 class _OldBroker:

@@ -118,12 +118,12 @@ class Stage:
         """Return whether the broker says that a group is Stable; one that does not answer says nothing."""
         return lambda: states_of(self.scene.admin, [group]).get(group) == "Stable"
 
-    def await_page(self, name: str, group: str, status: str) -> None:
-        """Return when somebody was paged."""
+    def await_page(self, name: str, group: str, status: str, *, since: int = 0) -> None:
+        """Return when somebody was paged, after so many other pages."""
         await_that(
             lambda: any(
                 (page.labels["alertname"], page.labels["group"], page.status) == (name, group, status)
-                for page in list(self.pager.pages)
+                for page in self.pager.pages[since:]
             ),
             f"{name} of {group!r} is told {status}",
         )
@@ -235,11 +235,11 @@ def _stall(stage: Stage, story: Story) -> None:
     """Spark hangs, and goes on."""
     before = len(stage.pager.pages)
     stage.job.freeze_spark()
-    stage.await_page("MonitorStalled", "", "firing")
+    stage.await_page("MonitorStalled", "", "firing", since=before)
     health = stage.job.get("/healthz")
     story.health_when_stalled.add(0 if health is None else health.status_code)
     stage.job.thaw_spark()
-    stage.await_page("MonitorStalled", "", "resolved")
+    stage.await_page("MonitorStalled", "", "resolved", since=before)
     story.pages_when_stalled = stage.pager.pages[before:]
     stage.scene.member("last", "last-0")
     await_that(lambda: stage.job.states().get("last") == "Stable", "what happened meanwhile has been read")

@@ -264,16 +264,23 @@ class AlertsTopicKeeper:
         """False once the thread has ended."""
         return self._thread.ident is None or self._thread.is_alive()
 
+    @property
+    def owes(self) -> bool:
+        """A start could not read the topic in time, and the rest is not handed over yet."""
+        return self._adopted is not None
+
     def at_start(self) -> list[Alert]:
         """Return the open alerts, as far as they can be read in time.
 
         Raises:
             kafka.errors.KafkaError: Kafka does not answer.
         """
-        self._began_ms = wall_clock_ms()
+        if self._adopted is None:  # else an earlier query of this process still owes some
+            self._began_ms = wall_clock_ms()
         left = self.topic.read(START_S)
         found = [one.alert for one in self.topic.open_alerts()]
-        self._adopted = {one.id for one in found} if left else None
+        if left and self._adopted is None:
+            self._adopted = {one.id for one in found}
         self._say(left)
         return found
 
@@ -321,15 +328,15 @@ class AlertsTopicKeeper:
 
     def _adopt_late(self) -> None:
         """Hand over alerts that were open before the start and have been read only now."""
-        adopted, self._adopted = self._adopted, None
-        if adopted is None:
+        if self._adopted is None:
             return
         late = [
             one.alert
             for one in self.topic.open_alerts()
-            if one.alert.id not in adopted and one.at_ms < self._began_ms
+            if one.alert.id not in self._adopted and one.at_ms < self._began_ms
         ]
-        self._adopt(late)
+        self._adopt(late)  # if that fails, the next look tries again
+        self._adopted = None
 
     def _cursors(self) -> list[dict[int, int]]:
         """Return each receiver's cursor: partition -> offset."""

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -43,6 +43,7 @@ from streaming.kafka_clients import (
     ClientPropertyError,
     FencedProducer,
     KafkaAdminClient,
+    KafkaError,
     KafkaProducer,
     admin_client,
     producer,
@@ -286,12 +287,16 @@ class ClusterJob:
 
     def _take_over(self, began: Beginning, has_run: bool, out: KafkaProducer) -> None:
         """Write the settings, and alerts of an earlier job that the checkpoint does not contain."""
+        owes = self._alerts_keeper.owes
         left_open = self._alerts_keeper.at_start()
         for alert in left_open:
             self._outlets.remember(alert)
             self._evidence.remember(alert)
         announce(self.plan, began, out, adopt=[] if has_run else left_open)
-        self._adopts = None if has_run else began.run
+        if not has_run:
+            self._adopts = began.run
+        elif not owes:
+            self._adopts = None
 
     def _run_query(
         self,
@@ -365,7 +370,9 @@ class ClusterJob:
             clock.await_tick(_FIRST_TICK_S)
             running = pipeline.start_query(spark, self.plan, began, events_partitions, sink)
             try:
-                self._watch.follow(running, lambda: self._check(admin, began, events_partitions))
+                self._watch.follow(
+                    running, lambda: self._check(admin, began, events_partitions, out, events_out)
+                )
             finally:
                 stop_gently(running)
         finally:
@@ -375,8 +382,10 @@ class ClusterJob:
                 asking.stop()
             clock.stop()
 
-    def _check(self, admin: KafkaAdminClient, began: Beginning, events_partitions: int) -> None:
-        """Look for what only a new start mends.
+    def _check(
+        self, admin: KafkaAdminClient, began: Beginning, events_partitions: int, *producers: KafkaProducer
+    ) -> None:
+        """Look for what only a new start mends, and give up ends that are no more.
 
         Raises:
             StartAgainError: topics have changed, or our producers have failed for good.
@@ -385,6 +394,11 @@ class ClusterJob:
         failing_s = self.progress.seconds_without_clock()
         if failing_s > _CLOCK_FAILS_S:
             raise StartAgainError(f"no clock could be written for {failing_s:.0f} s, though Kafka answers")
+        if any(one.is_given_up for one in producers):
+            raise StartAgainError("Kafka refused a record, and our producer takes no other any more")
+        if not self._reading.has_caught_up:
+            with suppress(KafkaError):
+                self._reading.ends_at(targets_of(self.plan, admin))
 
     def _started_spark(self) -> SparkSession:
         """Wait for Spark.

@@ -214,13 +214,15 @@ class TopicMarkPlace:
                     self._take(record.value or b"", record.offset)
 
     def _begin_anew(self) -> None:
-        """Read from the beginning: the topic was recreated, and our claim is gone with the old one."""
+        """Read as at a start: the topic was recreated or lost its end, and perhaps our claim with it.
+
+        Not from the beginning: there stand marks of processes that ended long ago without removing them.
+        """
         self._claimed_at = -1
         self._succeeded.clear()
         self._newest.clear()
         self._claims.clear()
-        first = self._reader.beginning_offsets([self._partition])[self._partition]
-        self._reader.seek(self._partition, first)
+        self._reader.seek(self._partition, self._start())
 
     def _take(self, value: bytes, offset: int) -> None:
         mark = _mark_in(value)

@@ -9,6 +9,7 @@ about those groups are handed over as at a first start, and the shard is told th
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -76,16 +77,22 @@ class Refilling:
         self._now = now
         self._since_s: dict[int, float] = {}
         self._ended: set[int] = set()
+        self._failed: deque[int] = deque()
+        """Shards whose beginning or end could not be written; filled by other threads."""
         self._incomplete: dict[int, str] = {}
 
     def take(self, rows: Iterable[Row]) -> None:
         """Take a batch's rows, and check the shards that were rebuilding before."""
         told = {_shard_in(value) for kind, _, value in rows if kind == "rebuilding"}
+        while self._failed:  # what they need was not written; they say it in each batch
+            shard = self._failed.popleft()
+            self._since_s.pop(shard, None)
+            self._ended.discard(shard)
         new = sorted(told - self._since_s.keys() - self._ended)
         self._ended &= told  # once a shard says it no more, the next time is another one
         if new:
             self._since_s.update(dict.fromkeys(new, self._now()))
-            self._in_background(lambda: self._begin(new))
+            self._in_background(lambda: self._begin(new), new)
         if self._since_s:
             self._look()
 
@@ -134,7 +141,7 @@ class Refilling:
                 "neither write nor are described stay unknown: start with a new checkpoint to read them all"
             )
         known = set(self._known()) if not is_complete else None
-        self._in_background(lambda: self._finish(shard, known, is_complete=is_complete))
+        self._in_background(lambda: self._finish(shard, known, is_complete=is_complete), [shard])
 
     # --- what is written -----------------------------------------------------------------------------
 
@@ -162,14 +169,15 @@ class Refilling:
         for future in sent:
             future.get(timeout=_WRITE_S)
 
-    def _in_background(self, act: Callable[[], None]) -> None:
-        """Do work that waits for Kafka outside the batches."""
+    def _in_background(self, act: Callable[[], None], shards: Collection[int]) -> None:
+        """Do work that waits for Kafka outside the batches; if it fails, these shards begin again."""
 
         def run() -> None:
             try:
                 act()
             except Exception:
                 _log.exception("%s: telling the rebuilt shards failed", self._plan.cluster)
+                self._failed.extend(shards)
 
         threading.Thread(target=run, name=f"refilling-{self._plan.cluster}", daemon=True).start()
 

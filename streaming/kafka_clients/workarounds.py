@@ -145,6 +145,16 @@ class Producer(KafkaProducer):  # type: ignore[misc]  # kafka-python has no type
         if self._transaction_manager is not None and not self._transaction_manager.is_transactional():
             ask_anew(self._transaction_manager)
 
+    @property
+    def is_given_up(self) -> bool:
+        """True once it takes no record any more.
+
+        kafka-python 3.0.12 gives an idempotent producer up after one record that a broker refused, or one
+        request for a producer id that was not answered; Java's only fails the record, or asks again.
+        """
+        manager = self._transaction_manager
+        return manager is not None and bool(manager.has_fatal_error())
+
     def close(self, timeout: float | None = None, null_logger: bool = False) -> None:
         """Close within ``timeout`` seconds; records that Kafka has not acknowledged by then fail.
 

@@ -32,6 +32,16 @@ class Reading:
             if not self._targets:
                 self._unreported = set(range(CLUSTER_SHARD, shard_count))
                 self._targets = {topic: list(ends) for topic, ends in targets.items()}
+        self.ends_at(targets)
+
+    def ends_at(self, ends: Mapping[str, Sequence[int]]) -> None:
+        """Wait for no offset that a partition no longer has: a new leader may have less than the old one."""
+        with self._lock:
+            for topic, now in ends.items():
+                before = self._targets.get(topic, [])
+                self._targets[topic] = [
+                    min(at, now[n]) if n < len(now) and now[n] >= 0 else at for n, at in enumerate(before)
+                ]
 
     def reported(self, shards: Iterable[int]) -> None:
         """A batch has ended in which these shards reported all their groups, and the reports are written."""

@@ -45,6 +45,8 @@ REFUSED_S = 30.0
 """How long to wait before trying again if no group may be described."""
 REST_S = 15.0
 """How long a broker that did not answer is not asked."""
+TOO_OLD_S = 3_600.0
+"""How long a broker is not asked about a type of group that it does not know: it may be upgraded."""
 CALL_MAX = 100
 """Groups in one question, so that no broker's answer is large."""
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -130,7 +132,8 @@ class GroupProbe:
         self._due_at = dict.fromkeys(("look", "settings", "topics", "groups"), float("-inf"))
         self._refused: dict[str, str] = {}
         self._rests_until: dict[int, float] = {}
-        self._too_old: set[str] = set()
+        self._too_old: dict[tuple[int, str], float] = {}
+        """Broker, type of group that it did not know -> until when it is not asked."""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._ask_on, name=f"asking-{plan.cluster}", daemon=True)
 
@@ -276,14 +279,16 @@ class GroupProbe:
 
     def _describe(self, brokers: Brokers, broker: int, kind: str, groups: Sequence[str]) -> int:
         """Ask one question and write the answers; return how many groups we may not ask about."""
-        if kind in self._too_old or broker not in self._there():
+        if self._now() < self._too_old.get((broker, kind), 0.0) or broker not in self._there():
             return 0
         asked_ms = wall_ms()
         try:
             told = brokers.describe(broker, kind, groups)
         except UnsupportedVersionError:
-            self._too_old.add(kind)
-            _log.warning("%s: %s", self._plan.cluster, TOO_OLD.format(kind=kind))
+            is_news = all(known != kind for _, known in self._too_old)
+            self._too_old[broker, kind] = self._now() + TOO_OLD_S
+            level = logging.WARNING if is_news else logging.DEBUG
+            _log.log(level, "%s: %s", self._plan.cluster, TOO_OLD.format(kind=kind))
             return 0
         except KafkaError as error:
             self._gave_no_answer(broker, error)

@@ -6,9 +6,10 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from kafka.errors import KafkaTimeoutError
 from kafka.structs import TopicPartition
 
-from alerts.alert.alert import AlertStatus
+from alerts.alert.alert import Alert, AlertStatus
 from alerts.delivery.notifier import wall_clock_ms
 from streaming.config.config import parse_config
 from streaming.config.plan import plan_of
@@ -304,3 +305,30 @@ def test_a_start_goes_on_without_what_it_could_not_read_and_says_so(
     assert caretaker._progress.notices == []
     caretaker.look()
     assert adopted == ["left open"]
+
+
+def test_what_a_start_owes_is_handed_over_at_the_next_look_if_kafka_is_away(
+    kafka: Kafka, make_caretaker: Callable[..., AlertsTopicKeeper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or at a look of the next query: an alert that nobody adopts stays open for ever."""
+    monkeypatch.setattr(alerts_topic, "START_S", -1.0)
+    kafka.alert("left open")
+    caretaker = make_caretaker()
+    caretaker.at_start()
+    adopted: list[str] = []
+    is_away = [True]
+
+    def adopt(alerts: list[Alert]) -> None:
+        if is_away:
+            raise KafkaTimeoutError("the control topic has no leader")
+        adopted.extend(one.id for one in alerts)
+
+    caretaker._adopt = adopt
+    with pytest.raises(KafkaTimeoutError):
+        caretaker.look()
+    is_away.clear()
+    caretaker.at_start()
+    assert caretaker.owes
+    caretaker.look()
+    assert adopted == ["left open"]
+    assert not caretaker.owes

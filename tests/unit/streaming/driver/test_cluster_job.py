@@ -9,12 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from streaming.driver import query_watch
+from alerts.alert.alert import Alert
+from streaming.driver import cluster_job, query_watch
 from streaming.driver.cluster_job import ClusterJob
 from streaming.driver.outlets import Counts, Outlets
 from streaming.driver.probing.cluster_view import ClusterView
 from streaming.group_store.store import GroupStore
 from streaming.pipeline.losses import Found, Missed
+from tests.unit.made_alerts import an_alert
 from tests.unit.streaming.fakes import FakeProducer
 from tests.unit.streaming.made_plans import plan
 
@@ -146,11 +148,52 @@ def test_a_clock_that_fails_for_long_gets_new_producers() -> None:
     job._watch = cast("Any", SimpleNamespace(check_partitions=lambda *_: None))
     failing_s = [0.0, 119.0, 121.0]
     job.progress.seconds_without_clock = lambda: failing_s.pop(0)  # type: ignore[method-assign]
+    job._reading = cast("Any", SimpleNamespace(has_caught_up=True))
     look = partial(job._check, cast("Any", None), cast("Any", None), 1)
     look()
     look()
     with pytest.raises(query_watch.StartAgainError, match="for 121 s, though Kafka answers"):
         look()
+
+
+def test_a_producer_that_was_given_up_is_replaced() -> None:
+    """One of the control topic, or one of the events topic."""
+    job, _ = _job(0, lambda: None)
+    job._watch = cast("Any", SimpleNamespace(check_partitions=lambda *_: None))
+    job._reading = cast("Any", SimpleNamespace(has_caught_up=True))
+    out, events_out = SimpleNamespace(is_given_up=False), SimpleNamespace(is_given_up=False)
+    look = partial(job._check, cast("Any", None), cast("Any", None), 1, out, events_out)
+    look()
+    events_out.is_given_up = True
+    with pytest.raises(query_watch.StartAgainError, match="refused a record"):
+        look()
+
+
+def test_a_query_that_starts_again_adopts_what_the_first_start_owed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a new checkpoint, and an alerts topic too long for the start: its checkpoint has a run by then."""
+    job, _ = _job(0, lambda: None)
+    adopted: list[str] = []
+
+    def adoptions(_run: str, alerts: list[Alert], _at_ms: int) -> list[Any]:
+        adopted.extend(one.id for one in alerts)
+        return []
+
+    monkeypatch.setattr(cluster_job, "announce", lambda *_, adopt: adopted.extend(one.id for one in adopt))
+    monkeypatch.setattr(cluster_job, "adoptions", adoptions)
+    monkeypatch.setattr(cluster_job, "producer", lambda _: SimpleNamespace(close=lambda timeout: None))
+    left = [1, 0, 0]
+    left_open = [SimpleNamespace(alert=an_alert(id="left open"), at_ms=0)]
+    job._alerts_keeper.topic = cast(
+        "Any",
+        SimpleNamespace(
+            read=lambda _: left.pop(0), open_alerts=lambda: [] if len(left) == 2 else left_open, ended=dict
+        ),
+    )
+    began, out = cast("Any", SimpleNamespace(run="r")), cast("Any", None)
+    job._take_over(began, False, out)
+    job._take_over(began, True, out)
+    job._alerts_keeper.look()
+    assert adopted == ["left open"]
 
 
 def test_a_query_that_dies_as_another_took_over_is_refused_with_the_sentence() -> None:

@@ -24,6 +24,10 @@ class World:
         self.s = 0.0
         self.files: dict[str, bytes] = {}
         self.log: list[bytes] = []
+        self.young_from = 0
+        """Records before this one are older than any mark that counts."""
+        self.hidden = 0
+        """So many of the last records a new leader does not tell of yet."""
         self.running: list[MarkKeeper] = []
 
     def wait(self, seconds: float) -> None:
@@ -51,7 +55,7 @@ class World:
 
     def reader(self, _: KafkaAddress) -> Any:
         """Return a consumer of the topic."""
-        return _Reader(self.log)
+        return _Reader(self)
 
     def writer(self, _: KafkaAddress) -> Any:
         """Return a producer into it."""
@@ -89,8 +93,8 @@ class World:
 class _Reader:
     """A consumer of one partition that keeps its place."""
 
-    def __init__(self, log: list[bytes]) -> None:
-        self._log = log
+    def __init__(self, world: World) -> None:
+        self._world, self._log = world, world.log
         self._at = 0
 
     def assign(self, _: Any) -> None:
@@ -102,11 +106,11 @@ class _Reader:
 
     def end_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         """Return where it ends."""
-        return dict.fromkeys(partitions, len(self._log))
+        return dict.fromkeys(partitions, len(self._log) - self._world.hidden)
 
     def offsets_for_times(self, times: dict[TopicPartition, int]) -> dict[TopicPartition, Any]:
-        """Return the first record: all are young."""
-        return dict.fromkeys(times, SimpleNamespace(offset=0))
+        """Return the first young record."""
+        return dict.fromkeys(times, SimpleNamespace(offset=self._world.young_from))
 
     def seek(self, _: TopicPartition, offset: int) -> None:
         """Go there."""
@@ -358,6 +362,22 @@ def test_a_control_topic_that_was_made_anew_forgets_nobody(world: World) -> None
     world.start(world.keeper(folder=False))
     with pytest.raises(MarkHeldError):
         first.ensure()
+
+
+def test_an_end_that_is_told_too_low_once_brings_no_dead_job_back(world: World) -> None:
+    """A new leader may tell less for a moment; long before stands the mark of a job that was killed."""
+    dead = world.start(world.keeper(folder=False))
+    world.running.remove(dead)
+    world.log += [b'{"kind":"clock"}'] * 500
+    world.young_from = len(world.log)
+    ours = world.start(world.keeper(folder=False))
+    world.wait(6.0)
+    world.hidden = 3
+    ours.look()
+    world.hidden = 0
+    world.wait(6.0)
+    ours.look()
+    assert not ours.taken
 
 
 def test_a_stop_ends_the_waiting_for_a_mark(world: World) -> None:

@@ -346,3 +346,19 @@ def test_a_topic_that_was_made_anew_is_to_be_read_to_its_own_end(progress: Progr
     assert not progress.has_caught_up
     progress.reading.reached({"a": [0]})
     assert progress.has_caught_up
+
+
+def test_an_end_that_a_new_leader_took_back_is_waited_for_no_more(progress: Progress) -> None:
+    """An unclean election, while the start reads or after it: nobody may ever write there again."""
+    reading = progress.reading
+    reading.begin(1, {"a": [100, 7]})
+    reading.reported([-1, 0])
+    reading.reached({"a": [95, 7]})
+    assert reading.behind == 5
+    reading.ends_at({"a": [-2, 9]})
+    assert reading.behind == 5
+    reading.ends_at({"a": [95, 9]})
+    assert reading.has_caught_up
+    reading.begin(1, {"a": [90, 9]})
+    reading.reached({"a": [90, 7]})
+    assert reading.has_caught_up

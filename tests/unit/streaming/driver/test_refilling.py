@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from kafka.errors import KafkaTimeoutError
 
 from alerts.alert.alert import Alert
 from coordinator_model.kafka.hashing import shard_of
@@ -164,3 +165,22 @@ def test_the_picture_forgets_the_groups_of_a_rebuilt_shard(rows: Rows) -> None:
     store.apply("eu", [_row(HOME, since_ms=7)])
 
     assert set(store.types_and_states("eu")) == {OTHER, MINE[-1]}
+
+
+def test_what_kafka_did_not_take_is_written_again(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control topic without a leader for a moment, at the beginning and at the end."""
+    driver.listing, driver.known = (driver.now_s + 1, list(GROUPS)), set(GROUPS)
+    for _ in range(2):
+        with monkeypatch.context() as away:
+            away.setattr(driver.producer, "send", _fail)
+            driver.batch(_row(HOME))
+        driver.batch(_row(HOME))
+    driver.batch(_row(HOME))
+    driver.batch(_row(HOME))
+    kinds = [one["kind"] for one in driver.written()]
+    assert "settings" in kinds
+    assert kinds[-1] == "refilled"
+
+
+def _fail(*_: object, **__: object) -> None:
+    raise KafkaTimeoutError("no leader")

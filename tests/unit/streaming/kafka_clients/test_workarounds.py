@@ -12,7 +12,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.admin import KafkaAdminClient
 from kafka.coordinator.base import BaseCoordinator, Generation, MemberState
-from kafka.errors import KafkaConnectionError, KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError, TopicAuthorizationFailedError
 from kafka.producer.transaction_manager import ProducerIdAndEpoch, TransactionManager, TransactionState
 from kafka.protocol.api_header import ResponseClassRegistry
 from kafka.protocol.metadata import MetadataResponse
@@ -85,6 +85,26 @@ def test_a_producer_asks_anew_for_the_id_that_it_dropped() -> None:
         out.close(timeout=0.1)
 
 
+def test_a_producer_says_that_it_was_given_up() -> None:
+    """Whoever has one that takes no record any more needs another."""
+    out = kafka_io.producer(KafkaAddress((NOWHERE,)), api_version=(3, 0))
+    try:
+        assert not out.is_given_up
+        _refuse(out)
+        assert out.is_given_up
+    finally:
+        out.close(timeout=0.1)
+
+
+def _refuse(out: Any) -> None:
+    """Let a broker refuse a record of a topic that may not be written just now."""
+    partition = TopicPartition("t", 0)
+    out._accumulator.append(partition, None, None, b"refused", [])
+    (batch,) = out._accumulator._batches[partition]
+    told = SimpleNamespace(log_start_offset=-1, record_errors=(), error_message=None, base_offset=-1)
+    out._sender._dispatch_error(batch, TopicAuthorizationFailedError("t"), told)
+
+
 @pytest.mark.parametrize(
     ("late", "reason"),
     [(True, "consumer poll timeout has expired."), (False, "the consumer is being closed")],
@@ -135,6 +155,19 @@ def test_a_producer_still_does_not_ask_anew() -> None:
     ids = TransactionManager(transactional_id=None, api_version=(3, 0))
 
     assert not _asks_anew(ids), MENDED.format("ask_anew")
+
+
+def test_a_producer_is_still_given_up_for_one_refused_record() -> None:
+    """Why ``Producer.is_given_up`` looks; Java's producer only fails the record."""
+    out = KafkaProducer(bootstrap_servers=[NOWHERE], api_version=(3, 0))
+    try:
+        _refuse(out)
+        goes_on = not out._transaction_manager.has_fatal_error()
+    finally:
+        out._sender.force_close()
+        out._sender.join(10)
+
+    assert not goes_on, MENDED.format("Producer.is_given_up")
 
 
 class _OldBroker:

@@ -406,6 +406,20 @@ def test_brokers_too_old_for_a_type_are_not_asked_about_it_again(caplog: pytest.
     assert len([r for r in caplog.records if "too old" in r.message]) == 1
 
 
+def test_a_type_that_a_broker_did_not_know_is_asked_for_after_its_upgrade() -> None:
+    """A rolling upgrade: for an hour that broker is left alone."""
+    one = Round()
+    one.there("a", "consumer")
+    one.paper.unsupported.add("ConsumerGroupDescribe")
+    one.at(0.0)
+    one.paper.unsupported.clear()
+    asked = one.paper.count("ConsumerGroupDescribe")
+    one.at(3_500.0)
+    assert one.paper.count("ConsumerGroupDescribe") == asked
+    one.at(3_700.0)
+    assert one.paper.count("ConsumerGroupDescribe") > asked
+
+
 def test_the_rate_is_kept_and_counted() -> None:
     """Two groups a second of a hundred, and every request is seen in the mirror's view."""
     one = Round(per_second=2.0)

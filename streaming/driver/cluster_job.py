@@ -54,9 +54,9 @@ _BACKOFF_MAX_S = 15.0
 _STEADY_S = 120.0
 """A query that ran this long is restarted quickly."""
 _FIRST_TICK_S = 5.0
+"""Long enough for a healthy cluster; with another, reading starts without a first clock."""
 _CLOCK_FAILS_S = 120.0
 """What Kafka refuses for longer than a producer tries may be the producer's fault: new ones are opened."""
-"""Long enough for a healthy cluster; with another, reading starts without a first clock."""
 
 _log = logging.getLogger(__name__)
 

@@ -147,6 +147,7 @@ class Progress:
     def query_ended(self, error: str = "") -> None:
         """The query has ended; ``error`` in one line if it died, "" if it only restarts."""
         self._is_up = False
+        self._clock_failed_at = self._now()  # the next one has a clock of its own
         if error:
             self.query_error = error
             with self._lock:

@@ -254,6 +254,11 @@ def test_a_clock_that_fails_counts_while_kafka_answers(now: Now, progress: Progr
     assert counted[70] == 0
     assert (counted[100], counted[249]) == (0, 149)
     assert counted[250:] == [0] * 50
+    progress.clock_failed("no acknowledgement")
+    now.s += 10
+    progress.query_ended()
+    now.s += 5
+    assert progress.seconds_without_clock() == 5
 
 
 def test_a_stalled_monitor_is_not_cured_by_an_outage(

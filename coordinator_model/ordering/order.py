@@ -129,18 +129,21 @@ class Order(msgspec.Struct, array_like=True):
 
     def _bound(self, partition: int, limit_ms: int) -> None:
         """Give buffered observations of a partition that are dated after the next clock that clock's time."""
-        for held in self.held:
-            if held.seen.partition == partition and held.seen.source in _LINES:
-                if held.order_ms > limit_ms + BEYOND_MS:
-                    held.order_ms = max(limit_ms, self.now_ms)
-                if held.seen.at_ms > limit_ms + BEYOND_MS:
-                    held.seen = msgspec.structs.replace(held.seen, at_ms=limit_ms)
+        self._bound_held(lambda one: one.partition == partition and one.source in _LINES, limit_ms)
         for index, run in enumerate(self.runs):
             if type(run.seen.what) is on.GroupHeard:
                 continue  # its decoder has compared it with every clock copy that comes after its lines
             if run.seen.partition == partition and run.times[-1] > limit_ms + BEYOND_MS:
                 times = tuple(min(one, limit_ms) for one in run.times)
                 self.runs[index] = part(run, times)
+
+    def _bound_held(self, concerned: Callable[[Seen], bool], limit_ms: int) -> None:
+        for held in self.held:
+            if concerned(held.seen):
+                if held.order_ms > limit_ms + BEYOND_MS:
+                    held.order_ms = max(limit_ms, self.now_ms)
+                if held.seen.at_ms > limit_ms + BEYOND_MS:
+                    held.seen = msgspec.structs.replace(held.seen, at_ms=limit_ms)
 
     def _lower(self, concerned: Callable[[Seen], bool]) -> None:
         """Let observations that wait for a disproved time wait only for their own."""
@@ -203,15 +206,9 @@ class Order(msgspec.Struct, array_like=True):
 
         The driver dates all but its clocks by its machine's clock, which may have been wrong for a moment.
         """
-        limit_ms = self.control_ms
-        if self.spoken_control_ms <= limit_ms + BEYOND_MS:
-            return
-        for held in self.held:
-            if type(held.seen.what) in _FROM_DRIVER and held.order_ms > limit_ms + BEYOND_MS:
-                held.order_ms = max(limit_ms, self.now_ms)
-                if held.seen.at_ms > limit_ms + BEYOND_MS:
-                    held.seen = msgspec.structs.replace(held.seen, at_ms=limit_ms)
-        self.spoken_control_ms = limit_ms
+        if self.spoken_control_ms > self.control_ms + BEYOND_MS:
+            self._bound_held(lambda one: type(one.what) in _FROM_DRIVER, self.control_ms)
+            self.spoken_control_ms = self.control_ms
 
     def _come_back(self, to_ms: int) -> None:
         """Set the watermark back to ``to_ms``: the time of an earlier clock was wrong."""

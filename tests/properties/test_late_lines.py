@@ -71,6 +71,7 @@ def shipped_badly(delivered: Delivered, mode: str, chance: random.Random) -> Del
 @pytest.mark.parametrize("mode", list(MODES))
 @examples(100)
 @given(seed=SEEDS, events=EVENTS)
+@example(seed=70_058, events=3)  # a client leaves with an id, and without having joined
 def test_late_and_repeated_lines_lead_to_the_same_last_state(mode: str, seed: int, events: int) -> None:
     """A log that comes up to an hour late, or once more, changes nothing of how a group stands in the end."""
     chance = random.Random(seed)

@@ -56,6 +56,35 @@ def disprove(turn: Turn, generation: int, member_id: str, at_ms: int) -> None:
             bring_back(group, gone)
 
 
+def never_joined(turn: Turn, member_id: str) -> None:
+    """Take back an inferred first rebalance by a client that, as the log shows, left before it had joined.
+
+    Clients join with their id at once, so one that leaves later is taken for a member that had joined.  One
+    that is closed between two polls has not, and its group has been Empty all the time.
+    """
+    group, last = turn.group, turn.group.rebalance
+    start = (GroupState.PREPARING_REBALANCE, group.generation)
+    is_suspect = (
+        last is not None
+        and last.initial
+        and last.cause.member_id == member_id
+        and (group.state, group.generation) == start
+        and is_guess(group, *start)
+        and not group.members
+    )
+    if last is None or not is_suspect:
+        return
+    turn.diverged("inferred_wrong")
+    right = Target(
+        to=GroupState.EMPTY,
+        generation=group.generation,
+        at_ms=last.started_at_ms,
+        cause=Cause(kind=CauseKind.UNKNOWN, detail="the client left before it had joined"),
+        by=Inference.NEVER_JOINED,
+    )
+    make(turn, right, replaces=forget_guesses(group, *start))
+
+
 def _concluded_timeout(group: Group, generation: int) -> bool:
     """Return whether the group left this generation only because a session timer ran out in the mirror."""
     last = group.rebalance

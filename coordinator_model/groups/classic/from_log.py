@@ -6,6 +6,7 @@ members come before the line about the rebalance that they cause.
 
 import msgspec
 
+from coordinator_model.groups.classic.corrections import never_joined
 from coordinator_model.groups.classic.failover import begin_below, resumed_generation
 from coordinator_model.groups.classic.storing import given_up
 from coordinator_model.groups.core import (
@@ -195,6 +196,7 @@ def member_left(turn: Turn, what: MemberLeft) -> None:
     recognise(turn, what.member_id)
     if what.pending or what.member_id in turn.group.pending:
         turn.group.pending.pop(what.member_id, None)
+        never_joined(turn, what.member_id)
     else:
         depart(turn, what.member_id, how_it_left(what.client_reason), reason=what.client_reason or "")
 

@@ -54,6 +54,8 @@ class Inference(StrEnum):
     """A generation comes again that the group had passed: the end of the topic was lost."""
     NEVER_LEFT = "never_left"
     """Heartbeats of a generation are accepted after the mirror had ended that generation."""
+    NEVER_JOINED = "never_joined"
+    """A client that was taken for a member had only an id when it left."""
     START_EXPLAINED = "start_explained"
     """A later answer showed which member began a rebalance that was inferred."""
     BROKER_SAYS_SO = "broker_says_so"

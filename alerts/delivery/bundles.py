@@ -116,6 +116,12 @@ class Bundles:
         if key is not None:
             self._bundles[key].sent_ms = now_ms
 
+    def shift(self, by_ms: int) -> None:
+        """Move all times: the clock was set by so much."""
+        for bundle in self._bundles.values():
+            bundle.since_ms += by_ms
+            bundle.sent_ms += by_ms
+
     def due_ms(self, entry: Entry) -> int:
         """Return when the bundle of ``entry`` may be sent; a time in the past if it has none."""
         key = self._waits_in.get(entry.alert.id)

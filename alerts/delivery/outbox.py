@@ -61,6 +61,8 @@ _RENEWALS = 6
 """Renewals are due at this many moments of each interval, so that alerts are renewed together."""
 _AT_ONCE = 0
 """A due time in the past."""
+_STEP_MS = 1_000
+"""NTP removes a smaller difference bit by bit; a larger one is a step."""
 
 
 class Outbox:
@@ -118,6 +120,7 @@ class Outbox:
         self._repeats = Repeats()
         self._recovering: dict[str, Known] = {}
         self._sequence = 0
+        self._looked_ms = -1
 
     # -- what comes in -------------------------------------------------------------------------
 
@@ -212,6 +215,7 @@ class Outbox:
     def next_work(self, now_ms: int) -> Work | None:
         """Return the most urgent notification, or None; drop what is no longer worth sending."""
         with self.changed:
+            self._mind_step(now_ms)
             self._look_at_silences(now_ms)
             self._queue_repeats(now_ms)
             self._look_again(now_ms)
@@ -409,6 +413,22 @@ class Outbox:
                 entry.waits_since_ms = now_ms
                 self._known.changed_ids.add(entry.alert.id)
             self._line_up(entry, now_ms)
+
+    def _mind_step(self, now_ms: int) -> None:
+        """Let nothing wait for a time of before the clock was set back: it may lie years ahead."""
+        step_ms, self._looked_ms = now_ms - self._looked_ms, now_ms
+        if step_ms >= -_STEP_MS:
+            return
+        self._retries.paused_until_ms += step_ms
+        self._repeats.shift(step_ms)
+        self._bundles.shift(step_ms)
+        for entry in self._pending.values():
+            entry.queued_at_ms = min(entry.queued_at_ms, now_ms)
+            entry.waits_since_ms = min(entry.waits_since_ms, now_ms)
+            entry.first_attempt_ms = min(entry.first_attempt_ms, now_ms)
+            entry.due_ms = min(entry.due_ms, now_ms)
+            if entry.held_back or entry.announced:
+                self._line.look_at(entry, now_ms)
 
     def _look_at_progress(self, now_ms: int) -> None:
         """Reconsider late alerts of clusters whose job has caught up, or fallen behind, since then."""

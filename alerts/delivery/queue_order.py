@@ -95,6 +95,12 @@ class Repeats:
         """Cancel the plan of an alert."""
         self._at_ms.pop(alert_id, None)
 
+    def shift(self, by_ms: int) -> None:
+        """Move all times: the clock was set by so much."""
+        self._at_ms = {alert_id: at_ms + by_ms for alert_id, at_ms in self._at_ms.items()}
+        self._turns = [(at_ms, alert_id) for alert_id, at_ms in self._at_ms.items()]
+        heapq.heapify(self._turns)
+
     def due(self, now_ms: int) -> Iterator[str]:
         """Yield and remove the alerts whose repeat is due."""
         while self._turns and self._turns[0][0] <= now_ms:

@@ -216,3 +216,16 @@ def test_whatever_happens_the_receiver_ends_with_what_fires(make_alert: MakeAler
             seen[one.id, one.severity] = one.status == "firing"
     assert {key for key, fires in seen.items() if fires} == set(firing.items())
     assert (desk.outbox.waiting, desk.outbox._bundles._waits_in) == (0, {})
+
+
+def test_a_clock_that_was_ahead_for_a_moment_delays_no_message(desk: Desk) -> None:
+    """What began to wait then waits as long as it would have, and the next one for the interval only."""
+    year_ms = 365 * 86_400_000
+    desk.now_ms += year_ms
+    desk.fire("g1")
+    assert desk.after(0) == []
+    desk.now_ms -= year_ms
+    assert desk.after(0) == []
+    assert desk.after(WAIT) == [["g1!"]]
+    desk.fire("g2")
+    assert desk.after(INTERVAL) == [["g2!", "g1!"]]

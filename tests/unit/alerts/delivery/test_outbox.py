@@ -759,3 +759,37 @@ def test_the_age_of_what_waits_longest_is_known(
     assert desk.outbox.oldest_undelivered_ms(desk.now_ms) == 60_000
     desk.send()
     assert desk.outbox.oldest_undelivered_ms(desk.now_ms) == 0
+
+
+def test_a_clock_that_was_ahead_for_a_moment_delays_no_retry(
+    topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
+) -> None:
+    """A receiver failed just then; neither its alert nor a later one waits for that time to come."""
+    desk = make_desk()
+    topic.write(make_alert())
+    desk.read()
+    desk.now_ms += 365 * 24 * HOUR_MS
+    work = desk.work()
+    assert work is not None
+    desk.outbox.settle(work, RETRY, desk.now_ms)
+    desk.now_ms = T0 + 1_000
+    assert desk.send() == []
+    topic.write(make_alert(id="a2"))
+    desk.read()
+    desk.now_ms += 60_000
+    assert [one[0] for one in desk.send()] == ["a1", "a2"]
+
+
+def test_a_clock_that_was_ahead_for_a_moment_delays_no_repeat(
+    topic: "MemoryTopic", make_desk: Callable[..., Desk], make_alert: MakeAlert
+) -> None:
+    """What was told then is told again after its interval, by the clock as it is now."""
+    desk = make_desk(Route(receivers=("oncall",), repeat_interval_ms=HOUR_MS))
+    desk.now_ms += 365 * 24 * HOUR_MS
+    topic.write(make_alert())
+    desk.read()
+    assert len(desk.send()) == 1
+    desk.now_ms = T0
+    assert desk.send() == []
+    desk.now_ms += HOUR_MS + 1_000
+    assert len(desk.send()) == 1

@@ -58,6 +58,8 @@ _TOGETHER = 200
 _LOOKS_WHOLE = 360
 """Every so many looks each group is looked at, changed or not."""
 _LOOKS_PRUNE = 6
+_LOOKS_STEADY = HOUR_MS // LOOK_MS
+"""After a jump of the clock nothing is deleted for this many looks: it may be set back."""
 _AWAY_MS = 300_000
 """A process that was away for longer reads what another may have told meanwhile."""
 _TAKE_S = 1.0
@@ -118,7 +120,8 @@ class Keeper:
         """Cluster -> until when an earlier stretch lasted."""
         self._ends: dict[str, tuple[int, int]] = {}
         """Cluster -> version of its end offsets, and since when it is that."""
-        self._looks = 0
+        self._looks = self._prunes_from = 0
+        self._looked_ms = clock_ms()
         self._kept_ms = KEPT_MS
         self._filling = Filling(read_past)
         self._stopping = threading.Event()
@@ -239,6 +242,11 @@ class Keeper:
         file = self._file or self._opened(now_ms)
         if not self._numbers:
             self._load(file)
+        if now_ms - self._looked_ms > HOUR_MS:
+            self._prunes_from = self._looks + _LOOKS_STEADY
+        self._looked_ms = now_ms
+        if self._sparks.is_ahead(now_ms):
+            self._refill(file, now_ms)
         self._sparks.advance(now_ms)
         with self._intake.rows() as rows, file.writing():
             lost_ms = self._write(file, rows, now_ms)
@@ -271,7 +279,7 @@ class Keeper:
                 self._look_at(file, cluster, now_ms)
             elif self._since.pop(cluster, None) is not None:
                 self._sparks.unknown()
-        if self._looks % _LOOKS_PRUNE == 0:
+        if self._looks % _LOOKS_PRUNE == 0 and self._looks >= self._prunes_from:
             self._prune(file, now_ms)
         return lost_ms
 
@@ -318,11 +326,16 @@ class Keeper:
         self._numbers = file.numbers()
         self._open = file.open_members()
         self._before_ms = {cluster: file.last_watched_ms(cluster) for cluster in self._clusters}
+        watched_ms = max(self._before_ms.values(), default=-1)
+        if watched_ms >= 0:
+            self._looked_ms = min(self._looked_ms, watched_ms)
 
     def _refill(self, file: HistoryFile, now_ms: int) -> None:
         """Fill the last hour in memory from the file."""
         sparks = Sparks(now_ms - HOUR_MS)
         for at_ms, page, one in file.all_pages(now_ms - HOUR_MS):
+            if at_ms > now_ms:
+                break  # written while the clock was ahead
             sparks.advance(at_ms)
             with decoding():
                 sparks.lags(*records_in(page, one))
@@ -388,8 +401,8 @@ class Keeper:
 
     def _look_at(self, file: HistoryFile, cluster: str, now_ms: int) -> None:
         since = self._since.get(cluster)
-        if since is None or now_ms - since[1] > GAP_MS:
-            self._before_ms[cluster] = since[1] if since else self._before_ms.get(cluster, -1)
+        if since is None or not 0 <= now_ms - since[1] <= GAP_MS:
+            self._before_ms[cluster] = min(since[1], now_ms) if since else self._before_ms.get(cluster, -1)
             for track in self._tracks.get(cluster, {}).values():
                 track.forget()
             since = (now_ms, now_ms)

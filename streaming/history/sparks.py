@@ -26,6 +26,10 @@ class Sparks:
         self._starts = np.concatenate([self._starts, np.zeros((more, MINUTES), dtype="u1")])
         self._now = np.concatenate([self._now, np.full(more, -1, dtype="i4")])
 
+    def is_ahead(self, now_ms: int) -> bool:
+        """Return whether the hour here ends after the present one: the clock was set back."""
+        return now_ms // MINUTE_MS < self._minute - 1
+
     def advance(self, now_ms: int) -> None:
         """Go on to the present minute."""
         minute = now_ms // MINUTE_MS

@@ -296,7 +296,7 @@ def test_old_rows_go(stage: Stage, rows: "Rows") -> None:
     stage.look(6)
     stage.now_ms += 9 * 86_400_000
     stage.ends(100)
-    stage.look(12)
+    stage.look(372)
     assert stage.keeper._file is not None
     assert {at_ms > T0 + HOUR_MS for at_ms, _, _ in stage.keeper._file.all_pages(0)} == {True}
     assert stage.keeper.read("eu", "g", T0 - 1, stage.now_ms).transitions == ()
@@ -387,9 +387,41 @@ def test_a_file_that_grows_too_large_loses_its_oldest_rows(tmp_path: Path, rows:
         one = rows.transition(GroupState.STABLE, stage.now_ms, id=f"{number}-" + "x" * 600)
         stage.keeper.offer("eu", [one])
         if number % 50 == 0:
-            stage.now_ms += HOUR_MS
+            stage.now_ms += HOUR_MS - STEP_MS
             stage.look()
     stage.look(300)
     assert stage.keeper._file is not None
     assert stage.keeper._file.size() < 1_100_000
     assert stage.keeper.read("eu", "g", T0, stage.now_ms).transitions
+
+
+def test_a_clock_that_is_a_month_ahead_for_a_minute_deletes_nothing(stage: Stage, rows: "Rows") -> None:
+    """The lists go on as well once it is set back."""
+    for step in range(60):
+        stage.ends(100 + 10 * step)
+        stage.batch(committed(rows, 100 + 5 * step))
+        stage.look()
+    before = len(stage.past().points)
+    stage.now_ms += 720 * HOUR_MS
+    stage.look(7)
+    stage.now_ms -= 720 * HOUR_MS
+
+    stage.ends(1_000)
+    stage.batch(committed(rows, 900))
+    stage.look(3)
+
+    assert len(stage.past().points) >= before
+    spark = stage.keeper.spark("eu", "g")
+    assert spark is not None
+    assert spark[1][-1] == 100
+
+
+def test_a_week_in_which_nobody_looked_is_deleted_after_an_hour(stage: Stage, rows: "Rows") -> None:
+    """As long as the clock may still be set back, nothing is."""
+    stage.batch(rows.transition(GroupState.STABLE, T0))
+    stage.look()
+    stage.now_ms += 24 * 8 * HOUR_MS
+    stage.look(300)
+    assert stage.past(back_ms=24 * 9 * HOUR_MS).transitions
+    stage.look(72)
+    assert not stage.past(back_ms=24 * 9 * HOUR_MS).transitions

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -158,6 +159,7 @@ class TopicMarkPlace:
         open_writer: Callable[[KafkaAddress], KafkaProducer] = producer,
     ) -> None:
         self.what = f"outputs ({', '.join((topic, *mine.outputs))})"
+        self._open_writer = partial(open_writer, address)
         self._topic = topic
         self._partition = TopicPartition(topic, 0)
         self._mine = mine
@@ -171,7 +173,7 @@ class TopicMarkPlace:
         self._writer: KafkaProducer | None = None
         self._reader = open_reader(address)
         try:
-            self._writer = open_writer(address)
+            self._writer = self._open_writer()
             self._reader.assign([self._partition])
             self._reader.seek(self._partition, self._start())
         except BaseException:
@@ -258,7 +260,7 @@ class TopicMarkPlace:
             self._claimed_at = written.offset
 
     def write_along(self, mark: Mark) -> None:
-        """Write a record, and do not wait for it."""
+        """Write a record, and do not wait for it, only for a new producer if ours was given up."""
         self._future(mark)
 
     def _send(self, mark: Mark, patience_s: float = _ANSWER_S) -> Any:
@@ -266,8 +268,10 @@ class TopicMarkPlace:
 
     def _future(self, mark: Mark) -> Any:
         record = MarkRecord(at_ms=time.time_ns() // 1_000_000, run=mark.run, mark=mark)
-        writer: Any = self._writer
-        return writer.send(self._topic, value=encode_record(record), partition=0)
+        if self._writer is None or self._writer.is_given_up:
+            close_quietly(self._writer, timeout=_RELEASE_S)
+            self._writer = self._open_writer()
+        return self._writer.send(self._topic, value=encode_record(record), partition=0)
 
     def intruder(self, displaced: frozenset[str]) -> Mark | None:
         """Return who was first, or who found our mark abandoned."""

@@ -10,6 +10,8 @@ _STEP_MS = 10
 """Skews are reported in steps of this size, so that noise does not change them from record to record."""
 _LARGE_STEP_MS = 250
 """The same for skews that correct a broker's times: those must be steadier still."""
+_KEPT_MS = 3_600_000.0
+"""A broker that has led nothing of ours for this long may be gone, or have another clock by now."""
 
 
 class Skews:
@@ -17,12 +19,18 @@ class Skews:
 
     def __init__(self, samples: int = _SAMPLES) -> None:
         self._samples: dict[int, deque[float]] = defaultdict(lambda: deque(maxlen=samples))
+        self._measured_ms: dict[int, float] = {}
+        """Broker -> when it stamped a record of ours last."""
         self._large: dict[int, int] = {}
         """Broker -> the reported skew, for brokers whose times are corrected by it."""
 
     def add(self, broker: int, appended_ms: int, sent_ms: float, acknowledged_ms: float) -> None:
         """Record that ``broker`` stamped ``appended_ms`` on a record between two readings of our clock."""
         self._samples[broker].append(appended_ms - (sent_ms + acknowledged_ms) / 2)
+        self._measured_ms[broker] = acknowledged_ms
+        for old in [b for b, at_ms in self._measured_ms.items() if acknowledged_ms - at_ms > _KEPT_MS]:
+            del self._samples[old], self._measured_ms[old]
+            self._large.pop(old, None)
 
     def known(self) -> dict[int, int]:
         """Return broker -> its clock minus ours, in rounded milliseconds, without small ones."""
@@ -38,4 +46,5 @@ class Skews:
     def forget(self) -> None:
         """Start anew: our own clock has stepped, so earlier measurements are useless."""
         self._samples.clear()
+        self._measured_ms.clear()
         self._large.clear()

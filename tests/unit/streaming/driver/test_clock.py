@@ -449,6 +449,18 @@ def test_small_skews_are_noise() -> None:
     assert skews.known() == {2: 500}
 
 
+def test_a_broker_that_leads_nothing_any_more_is_no_longer_measured() -> None:
+    """It may have left, or somebody has set its clock: an hour later nothing is said of it."""
+    skews = Skews()
+    for second in range(20):
+        skews.add(1, 300_000 + 1_000 * second, 1_000 * second, 1_000 * second)
+    for minute in range(59):
+        skews.add(2, 60_000 * minute, 60_000 * minute, 60_000 * minute)
+    assert skews.known() == {1: 300_000}
+    skews.add(2, 3_660_000, 3_660_000, 3_660_000)
+    assert skews.known() == {}
+
+
 @pytest.mark.parametrize(
     ("trigger_ms", "expected_s"), [(100, 0.05), (1_000, 0.5), (1_200, 0.4), (5_000, 0.5)]
 )

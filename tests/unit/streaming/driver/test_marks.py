@@ -29,6 +29,8 @@ class World:
         self.hidden = 0
         """So many of the last records a new leader does not tell of yet."""
         self.running: list[MarkKeeper] = []
+        self.writers: list[SimpleNamespace] = []
+        """The producers into the topic."""
 
     def wait(self, seconds: float) -> None:
         """Let time pass."""
@@ -65,7 +67,8 @@ class World:
             written = SimpleNamespace(offset=len(self.log) - 1, partition=partition)
             return SimpleNamespace(get=lambda timeout: written)
 
-        return SimpleNamespace(send=send, close=lambda timeout=None: None)
+        self.writers.append(SimpleNamespace(send=send, close=lambda timeout=None: None, is_given_up=False))
+        return self.writers[-1]
 
     def keeper(
         self, mine: Mark | None = None, *, folder: bool = True, topic: bool = True, dead: bool = False
@@ -161,6 +164,18 @@ def test_who_stands_by_takes_over_when_the_first_ends_or_is_silent(world: World)
     waiting.release()
     third.claim(world.wait)
     assert world.s - began <= 12
+
+
+def test_a_producer_that_was_given_up_is_replaced(world: World) -> None:
+    """It takes no record any more: without another one the mark would be abandoned, and the clock fail."""
+    keeper = world.start(world.keeper(folder=False))
+    world.writers[0].is_given_up = True
+
+    world.wait(60)
+    keeper.renew_along()
+
+    assert len(world.writers) == 2
+    assert len(world.log) > 1
 
 
 def test_a_clean_stop_lets_the_next_one_begin_at_once(world: World) -> None:

@@ -21,6 +21,7 @@ from streaming.group_store import GroupStore, KeptGroup
 from streaming.history.file import COARSE, DAY_MS, FINE, HistoryFile, decoding
 from streaming.history.filling import Filling, ReadPast, Row
 from streaming.history.intake import ClusterRow, Intake
+from streaming.history.jumps import Jumps
 from streaming.history.local_file import FileTroubleError
 from streaming.history.pages import UNKNOWN, Value, packed, records_in
 from streaming.history.past import Past
@@ -58,8 +59,6 @@ _TOGETHER = 200
 _LOOKS_WHOLE = 360
 """Every so many looks each group is looked at, changed or not."""
 _LOOKS_PRUNE = 6
-_LOOKS_STEADY = HOUR_MS // LOOK_MS
-"""After a jump of the clock nothing is deleted for this many looks: it may be set back."""
 _AWAY_MS = 300_000
 """A process that was away for longer reads what another may have told meanwhile."""
 _TAKE_S = 1.0
@@ -83,6 +82,7 @@ class Keeper:
         read_past: ReadPast | None = None,
         size_max_mb: int = 1_000,
         await_lull: Callable[[], object] = lambda: None,
+        is_replayed: bool = False,
     ) -> None:
         """Prepare; ``start`` opens the file.
 
@@ -96,6 +96,7 @@ class Keeper:
             read_past: reads from elsewhere what the file lacks; None: nobody can.
             size_max_mb: when the file is larger, the oldest goes first.
             await_lull: returns when no batch runs, or after some seconds.
+            is_replayed: the time is that of captured logs: nobody sets it back.
         """
         self._path = path
         self._store = store
@@ -120,8 +121,8 @@ class Keeper:
         """Cluster -> until when an earlier stretch lasted."""
         self._ends: dict[str, tuple[int, int]] = {}
         """Cluster -> version of its end offsets, and since when it is that."""
-        self._looks = self._prunes_from = 0
-        self._looked_ms = clock_ms()
+        self._looks = 0
+        self._jumps = Jumps(clock_ms(), is_replayed=is_replayed)
         self._kept_ms = KEPT_MS
         self._filling = Filling(read_past)
         self._stopping = threading.Event()
@@ -242,9 +243,7 @@ class Keeper:
         file = self._file or self._opened(now_ms)
         if not self._numbers:
             self._load(file)
-        if now_ms - self._looked_ms > HOUR_MS:
-            self._prunes_from = self._looks + _LOOKS_STEADY
-        self._looked_ms = now_ms
+        self._jumps.look(now_ms)
         if self._sparks.is_ahead(now_ms):
             self._refill(file, now_ms)
         self._sparks.advance(now_ms)
@@ -279,7 +278,7 @@ class Keeper:
                 self._look_at(file, cluster, now_ms)
             elif self._since.pop(cluster, None) is not None:
                 self._sparks.unknown()
-        if self._looks % _LOOKS_PRUNE == 0 and self._looks >= self._prunes_from:
+        if self._looks % _LOOKS_PRUNE == 0 and self._jumps.is_steady:
             self._prune(file, now_ms)
         return lost_ms
 
@@ -328,7 +327,7 @@ class Keeper:
         self._before_ms = {cluster: file.last_watched_ms(cluster) for cluster in self._clusters}
         watched_ms = max(self._before_ms.values(), default=-1)
         if watched_ms >= 0:
-            self._looked_ms = min(self._looked_ms, watched_ms)
+            self._jumps.was_at(watched_ms)
 
     def _refill(self, file: HistoryFile, now_ms: int) -> None:
         """Fill the last hour in memory from the file."""

@@ -72,7 +72,8 @@ class _Watched:
         self._store = GroupStore([CLUSTER], clock_ms=self._clock_ms)
         self._shown = ShownAlerts(self._clock_ms)
         self.view = View(self._store, self._shown, clock_ms=self._clock_ms)
-        self._keeper = Keeper(folder / "history.db", self._store, [CLUSTER], clock_ms=self._clock_ms)
+        path = folder / "history.db"
+        self._keeper = Keeper(path, self._store, [CLUSTER], clock_ms=self._clock_ms, is_replayed=True)
 
     def _clock_ms(self) -> int:
         return self._now_ms

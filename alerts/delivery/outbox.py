@@ -427,8 +427,7 @@ class Outbox:
             entry.waits_since_ms = min(entry.waits_since_ms, now_ms)
             entry.first_attempt_ms = min(entry.first_attempt_ms, now_ms)
             entry.due_ms = min(entry.due_ms, now_ms)
-            if entry.held_back or entry.announced:
-                self._line.look_at(entry, now_ms)
+            self._line_up(entry, now_ms)
 
     def _look_at_progress(self, now_ms: int) -> None:
         """Reconsider late alerts of clusters whose job has caught up, or fallen behind, since then."""

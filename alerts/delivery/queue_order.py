@@ -88,8 +88,11 @@ class Repeats:
         self._at_ms[alert_id] = at_ms
         heapq.heappush(self._turns, (at_ms, alert_id))
         if len(self._turns) > 2 * len(self._at_ms) + _SLACK:
-            self._turns = [(at_ms, alert_id) for alert_id, at_ms in self._at_ms.items()]
-            heapq.heapify(self._turns)
+            self._sort()
+
+    def _sort(self) -> None:
+        self._turns = [(at_ms, alert_id) for alert_id, at_ms in self._at_ms.items()]
+        heapq.heapify(self._turns)
 
     def forget(self, alert_id: str) -> None:
         """Cancel the plan of an alert."""
@@ -98,8 +101,7 @@ class Repeats:
     def shift(self, by_ms: int) -> None:
         """Move all times: the clock was set by so much."""
         self._at_ms = {alert_id: at_ms + by_ms for alert_id, at_ms in self._at_ms.items()}
-        self._turns = [(at_ms, alert_id) for alert_id, at_ms in self._at_ms.items()]
-        heapq.heapify(self._turns)
+        self._sort()
 
     def due(self, now_ms: int) -> Iterator[str]:
         """Yield and remove the alerts whose repeat is due."""

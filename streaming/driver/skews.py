@@ -28,12 +28,10 @@ class Skews:
         """Record that ``broker`` stamped ``appended_ms`` on a record between two readings of our clock."""
         self._samples[broker].append(appended_ms - (sent_ms + acknowledged_ms) / 2)
         self._measured_ms[broker] = acknowledged_ms
-        for old in [b for b, at_ms in self._measured_ms.items() if acknowledged_ms - at_ms > _KEPT_MS]:
-            del self._samples[old], self._measured_ms[old]
-            self._large.pop(old, None)
 
     def known(self) -> dict[int, int]:
         """Return broker -> its clock minus ours, in rounded milliseconds, without small ones."""
+        self._forget_old()
         medians = {broker: statistics.median(samples) for broker, samples in self._samples.items()}
         rounded = {b: round(skew / _STEP_MS) * _STEP_MS for b, skew in medians.items()}
         for broker, skew in rounded.items():
@@ -42,6 +40,12 @@ class Skews:
             elif abs(skew) > SKEW_MAX_MS:
                 rounded[broker] = self._large[broker]
         return {broker: skew for broker, skew in sorted(rounded.items()) if skew}
+
+    def _forget_old(self) -> None:
+        last_ms = max(self._measured_ms.values(), default=0.0)
+        for broker in [b for b, at_ms in self._measured_ms.items() if last_ms - at_ms > _KEPT_MS]:
+            del self._samples[broker], self._measured_ms[broker]
+            self._large.pop(broker, None)
 
     def forget(self) -> None:
         """Start anew: our own clock has stepped, so earlier measurements are useless."""

@@ -30,9 +30,10 @@ $(VENV)/.installed: requirements.lock requirements-build.lock pyproject.toml
 	  || { echo "make setup: pip could not install the locked packages; above it says why (network? mirror? see pip config)." >&2; exit 1; }
 	@touch $@
 
-# Starts of Spark are faster with it; where Java cannot make one, they are as before.
+# Starts of Spark and of brokers are faster with them; where Java cannot make one, they are as before.
 $(VENV)/.archived: $(VENV)/.installed streaming/jars/groupwatch.jar
 	@$(BIN)/groupwatch jars --archive >/dev/null || true
+	@$(BIN)/groupwatch kafka archive >/dev/null || true
 	@touch $@
 
 demo: setup ## real Kafka, real consumers that misbehave, and the job that tells on them

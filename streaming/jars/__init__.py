@@ -1,6 +1,6 @@
 """The jars of Kafka and of Spark's connector, and the Java that runs them."""
 
-from streaming.jars.class_archive import archive_file
+from streaming.jars.class_archive import archive_file, broker_archive_file
 from streaming.jars.jars import (
     DEFAULT_VERSIONS,
     JarError,
@@ -27,6 +27,7 @@ __all__ = [
     "archive_file",
     "begin_jvm",
     "brings_connector",
+    "broker_archive_file",
     "ensure_jars",
     "given_to_jvm",
     "is_submitted",

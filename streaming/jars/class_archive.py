@@ -1,4 +1,4 @@
-"""Java's archive of loaded classes, which spares Spark's JVM to read and check them anew at each start.
+"""Java's archive of loaded classes, which spares a JVM to read and check them anew at each start.
 
 An archive holds for one Java, and for one class path: the same jars in the same order, of the same size and
 time.  Its file is named by all that, so Java is never given one that it would refuse.
@@ -20,7 +20,7 @@ _ON_THE_CLASS_PATH = ("SPARK_DIST_CLASSPATH", "SPARK_CONF_DIR", "HADOOP_CONF_DIR
 
 
 def archive_file(connector: Sequence[Path], environment: Mapping[str, str]) -> Path:
-    """Return where the archive of this Java and this class path is, or would be.
+    """Return where the archive of this Java and the class path of Spark's JVM is, or would be.
 
     Args:
         connector: the jars that we add to Spark's own.
@@ -29,16 +29,30 @@ def archive_file(connector: Sequence[Path], environment: Mapping[str, str]) -> P
     Raises:
         streaming.jars.JavaError: there is no usable Java.
     """
+    return _named_by("classes", _class_path(connector, environment))
+
+
+def broker_archive_file(jars: Sequence[Path]) -> Path:
+    """Return where the archive of this Java and an embedded broker's class path is, or would be.
+
+    Args:
+        jars: all of its class path, in order.
+
+    Raises:
+        streaming.jars.JavaError: there is no usable Java.
+    """
+    return _named_by("broker-classes", map(_described, jars))
+
+
+def _named_by(folder: str, class_path: Iterable[str]) -> Path:
+    java = Path(java_command()).resolve()
     digest = hashlib.sha256()
-    for part in _class_path(connector, environment):
+    for part in (_described(java), _described(java.parents[1] / "lib" / "modules"), *class_path):
         digest.update(part.encode() + b"\0")
-    return cache_dir() / "classes" / f"{digest.hexdigest()[:16]}.jsa"
+    return cache_dir() / folder / f"{digest.hexdigest()[:16]}.jsa"
 
 
 def _class_path(connector: Sequence[Path], environment: Mapping[str, str]) -> Iterable[str]:
-    java = Path(java_command()).resolve()
-    yield _described(java)
-    yield _described(java.parents[1] / "lib" / "modules")
     yield from (f"{name}={environment.get(name, '')}" for name in _ON_THE_CLASS_PATH)
     own = Path(_find_spark_home()) / "jars"
     # Java takes all jars of this folder in the order in which the file system tells them.

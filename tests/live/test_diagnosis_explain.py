@@ -108,7 +108,7 @@ ACT = Act(
     play=_play,
     groups=frozenset({LOOP, PAUSE, NIGHT}),
     topics={"orders": 4},
-    rules={"rebalance_storm": {"rebalances": 5, "window": "2m"}},
+    rules={"rebalance_storm": {"rebalances": 5, "window": "5m"}},
     more=_silence,
 )
 

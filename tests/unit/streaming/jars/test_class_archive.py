@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.jars import archive_file, class_archive
+from streaming.jars import archive_file, broker_archive_file, class_archive
 
 
 @pytest.fixture
@@ -56,3 +56,16 @@ def test_jars_in_another_order_have_another_archive(home: Path, monkeypatch: pyt
 def test_more_on_the_class_path_has_another_archive(home: Path, name: str) -> None:
     """Spark's launcher adds what these variables name."""
     assert archive_file([home / "kafka.jar"], {name: "/etc/spark"}) != archive_file([home / "kafka.jar"], {})
+
+
+@pytest.mark.parametrize("name", ["java/bin/java", "java/lib/modules", "kafka.jar"])
+def test_a_broker_has_an_archive_of_its_own(home: Path, name: str) -> None:
+    """Spark's jars are none of its concern; where its Java or a jar changed, it has another."""
+    (home / "spark/jars/b.jar").write_text("other")
+    before = broker_archive_file([home / "kafka.jar"])
+    assert before.parent == home / "cache" / "broker-classes"
+
+    (home / "spark/jars/b.jar").write_text("yet another")
+    assert broker_archive_file([home / "kafka.jar"]) == before
+    (home / name).write_text("changed")
+    assert broker_archive_file([home / "kafka.jar"]) != before

@@ -31,7 +31,7 @@ $(VENV)/.installed: requirements.lock requirements-build.lock pyproject.toml
 	@touch $@
 
 # Starts of Spark and of brokers are faster with them; where Java cannot make one, they are as before.
-$(VENV)/.archived: $(VENV)/.installed streaming/jars/groupwatch.jar
+$(VENV)/.archived: $(VENV)/.installed streaming/jars/groupwatch.jar streaming/jars/jars-lock.json
 	@$(BIN)/groupwatch jars --archive >/dev/null || true
 	@$(BIN)/groupwatch kafka archive >/dev/null || true
 	@touch $@

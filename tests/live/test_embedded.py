@@ -21,6 +21,7 @@ from streaming.devkit.kafka.kafka import EmbeddedKafka
 from streaming.devkit.kafka.log4j2 import Logging
 from streaming.devkit.kafka.plan import free_ports
 from streaming.devkit.kafka.tailer import Tailer
+from streaming.jars import broker_archive_file, ensure_jars
 from streaming.kafka_clients import clients as kafka_io
 from tests.live.support.stage import await_that
 
@@ -92,6 +93,15 @@ def test_both_logs_arrive_with_broker_time_and_level(kafka: EmbeddedKafka) -> No
     assert stabilized.logger == "org.apache.kafka.coordinator.group.GroupMetadataManager"
     assert before_ms <= stabilized.at_ms <= time.time_ns() // 1_000_000
     assert {(line.broker, line.level) for line in commits} == {(1, "DEBUG")}
+
+
+def test_java_takes_the_archive_of_a_brokers_classes(kafka: EmbeddedKafka) -> None:
+    """One that does not fit it leaves aside, without a word that anybody reads."""
+    archive = broker_archive_file(ensure_jars("broker"))
+    if not archive.exists():
+        pytest.skip("make setup could not archive the classes of brokers")
+
+    assert str(archive) in Path(f"/proc/{kafka.pid(1)}/maps").read_text()
 
 
 def test_no_other_request_is_shipped(kafka: EmbeddedKafka) -> None:

@@ -1,6 +1,6 @@
 """The jars of Kafka and of Spark's connector, and the Java that runs them."""
 
-from streaming.jars.class_archive import archive_file, broker_archive_file
+from streaming.jars.class_archive import archive_file, archiving, broker_archive_file, made_once, taking
 from streaming.jars.jars import (
     DEFAULT_VERSIONS,
     JarError,
@@ -25,6 +25,7 @@ __all__ = [
     "JavaError",
     "Tell",
     "archive_file",
+    "archiving",
     "begin_jvm",
     "brings_connector",
     "broker_archive_file",
@@ -33,5 +34,7 @@ __all__ = [
     "is_submitted",
     "java_command",
     "locked_versions",
+    "made_once",
+    "taking",
     "tell_stderr",
 ]

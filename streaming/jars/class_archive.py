@@ -6,12 +6,12 @@ time.  Its file is named by all that, so Java is never given one that it would r
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
 
-from streaming.jars.jars import cache_dir
+from streaming.jars.jars import Tell, cache_dir
 from streaming.jars.java import java_command
 from streaming.jars.own_java import OWN_JAR
 
@@ -42,6 +42,43 @@ def broker_archive_file(jars: Sequence[Path]) -> Path:
         streaming.jars.JavaError: there is no usable Java.
     """
     return _named_by("broker-classes", map(_described, jars))
+
+
+def taking(archive: Path) -> list[str]:
+    """Return the options by which Java takes its classes from an archive; none if it is not there."""
+    return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+
+
+def archiving(archive_to: Path) -> list[str]:
+    """Return the options by which Java archives at its end the classes that it has loaded."""
+    # Without the last two, a line for each class that no archive takes.
+    return [f"-XX:ArchiveClassesAtExit={archive_to}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+
+
+def made_once(file: Path, make: Callable[[Path], None], *, whose: str, tell: Tell) -> bool:
+    """Make an archive if need be, in place of those of its folder; returns whether there is one.
+
+    Args:
+        file: as named above.
+        make: runs a Java that archives its classes into the file that it is given.
+        whose: classes they are, for ``tell``.
+        tell: where progress goes.
+    """
+    if file.exists():
+        return True
+    tell(f"Archiving {whose} into {file}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_suffix(f".{os.getpid()}")
+    try:
+        make(partial)
+        if not partial.exists():
+            return False
+        for old in file.parent.glob("*.jsa"):
+            old.unlink()
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
+    return True
 
 
 def _named_by(folder: str, class_path: Iterable[str]) -> Path:

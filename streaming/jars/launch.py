@@ -14,7 +14,7 @@ from threading import Thread
 
 from pyspark import SparkConf, SparkContext
 
-from streaming.jars.class_archive import archive_file
+from streaming.jars.class_archive import archive_file, archiving, taking
 from streaming.jars.jars import ensure_jars
 from streaming.jars.java import QUICK_COMPILER
 from streaming.jars.own_java import OWN_JAR
@@ -115,11 +115,7 @@ def _java_options(archive: Path, archive_to: Path | None) -> Iterator[str]:
         # What lives is 100 to 150 MB, and G1 lets the garbage beside it grow to a gigabyte.  By this option
         # Java takes the serial collector, unless somebody has chosen one: to choose two stops it.
         yield "-XX:+NeverActAsServerClassMachine"
-    if archive_to is not None:
-        yield _quoted(f"-XX:ArchiveClassesAtExit={archive_to}")
-        yield from ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")  # a line for each class that no archive takes
-    elif archive.exists():
-        yield _quoted(f"-XX:SharedArchiveFile={archive}")
+    yield from map(_quoted, taking(archive) if archive_to is None else archiving(archive_to))
 
 
 def processors(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from streaming.config import ClusterPlan, Config, plan_of
-from streaming.jars import Tell, archive_file, begin_jvm, ensure_jars, tell_stderr
+from streaming.jars import Tell, archive_file, begin_jvm, ensure_jars, made_once, tell_stderr
 from streaming.pipeline.beginning import FORMAT, Beginning
 from streaming.pipeline.query import start_on
 from streaming.pipeline.session import start_session
@@ -46,21 +46,13 @@ def make_archive(tell: Tell = tell_stderr) -> Path:
     """
     connector = ensure_jars("connector")
     file = archive_file(connector, os.environ)
-    if file.exists():
-        return file
-    tell(f"Archiving Spark's classes into {file}")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_suffix(f".{os.getpid()}")
-    try:
+
+    def make(partial: Path) -> None:
         begin_jvm(_SETTINGS, archive_to=partial)
         _rehearse(connector)
-        if not partial.exists():
-            raise RehearsalError("Java archived no classes: starts are as slow as without an archive")
-        for old in file.parent.glob("*.jsa"):
-            old.unlink()
-        partial.replace(file)
-    finally:
-        partial.unlink(missing_ok=True)
+
+    if not made_once(file, make, whose="Spark's classes", tell=tell):
+        raise RehearsalError("Java archived no classes: starts are as slow as without an archive")
     return file
 
 

@@ -32,6 +32,7 @@ from streaming.jars import (
     ensure_jars,
     java_command,
     locked_versions,
+    taking,
     tell_stderr,
 )
 from streaming.kafka_address import KafkaAddress
@@ -235,25 +236,19 @@ class EmbeddedKafka:
 
     def _launch(self, brokers: Sequence[int]) -> None:
         jars = ensure_jars("broker", self.plan.version, tell=self._tell)
-        shared = self.class_options(broker_archive_file(jars))
-        java = [
-            java_command(),
-            "-Duser.timezone=UTC",
-            QUICK_COMPILER,
-            *shared,
-            "-cp",
-            ":".join(map(str, jars)),
-        ]
+        java = [java_command(), "-Duser.timezone=UTC", QUICK_COMPILER, *taking(broker_archive_file(jars))]
+        java += ["-cp", ":".join(map(str, jars))]
         for broker in brokers:
             self._write_files(broker)
         self._format([broker for broker in brokers if not self._is_formatted(broker)], java)
         for broker in brokers:
             options = [f"-Xmx{self.plan.heap}", "-Xms128m", *self._write_logging(broker)]
-            self._run([*java, *options, "kafka.Kafka"], broker, self._pid_file(broker))
+            command = [*java, *options, *self.broker_options(), "kafka.Kafka"]
+            self._run(command, broker, self._pid_file(broker))
 
-    def class_options(self, archive: Path) -> list[str]:
-        """What Java is told of the archive of its classes; whoever makes one overrides this."""
-        return [f"-XX:SharedArchiveFile={archive}"] if archive.exists() else []
+    def broker_options(self) -> list[str]:
+        """What else Java is told that runs a broker; whoever needs something overrides this."""
+        return []
 
     def _write_files(self, broker: int) -> None:
         folder = self.folder(broker)

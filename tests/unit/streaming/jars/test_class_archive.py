@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.jars import archive_file, broker_archive_file, class_archive
+from streaming.jars import archive_file, broker_archive_file, class_archive, made_once, taking
 
 
 @pytest.fixture
@@ -69,3 +69,29 @@ def test_a_broker_has_an_archive_of_its_own(home: Path, name: str) -> None:
     assert broker_archive_file([home / "kafka.jar"]) == before
     (home / name).write_text("changed")
     assert broker_archive_file([home / "kafka.jar"]) != before
+
+
+def test_java_takes_its_classes_from_an_archive_that_is_there(tmp_path: Path) -> None:
+    """It would complain of one that is not."""
+    archive = tmp_path / "classes.jsa"
+    assert taking(archive) == []
+
+    archive.touch()
+
+    assert taking(archive) == [f"-XX:SharedArchiveFile={archive}"]
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_an_archive_takes_the_place_of_older_ones_once_it_is_whole(tmp_path: Path, *, is_made: bool) -> None:
+    """Where Java makes none, the old one stays; nothing half made is left behind."""
+    old, file = tmp_path / "old.jsa", tmp_path / "new.jsa"
+    told: list[str] = []
+    old.touch()
+
+    def make(partial: Path) -> None:
+        if is_made:
+            partial.write_text("classes")
+
+    assert made_once(file, make, whose="classes", tell=told.append) is is_made
+    assert [one.name for one in tmp_path.iterdir()] == ["new.jsa" if is_made else "old.jsa"]
+    assert told == [f"Archiving classes into {file}"]

@@ -153,13 +153,3 @@ def test_a_topic_is_asked_for_again_while_brokers_come(
     EmbeddedKafka(tmp_path).create_topic("orders")
 
     assert admin.made == ["orders"]
-
-
-def test_a_broker_takes_its_classes_from_an_archive_that_is_there(tmp_path: Path) -> None:
-    """Java would complain of one that is not."""
-    cluster, archive = EmbeddedKafka(tmp_path), tmp_path / "classes.jsa"
-    assert cluster.class_options(archive) == []
-
-    archive.touch()
-
-    assert cluster.class_options(archive) == [f"-XX:SharedArchiveFile={archive}"]

@@ -106,10 +106,10 @@ class Play:
         self.job = Job(kafka.bootstrap_servers, folder, pager)
         self._members: list[Member] = []
 
-    def joins(self, group: str, client_id: str, members: int) -> Member:
+    def joins(self, group: str, client_id: str, members: int, **options: Any) -> Member:
         """One more consumer, and the broker says that all of them are in."""
         session_ms = SESSION_MS if client_id == VICTIM else CALM_SESSION_MS
-        one = Member(self.kafka.bootstrap_servers, group, client_id, session_timeout_ms=session_ms)
+        one = Member(self.kafka.bootstrap_servers, group, client_id, session_timeout_ms=session_ms, **options)
         self._members.append(one)
         one.start()
         self.await_members(group, members)
@@ -131,7 +131,9 @@ class Play:
         job.start()
         job.await_ready()
         self.joins(CALM, "calm-0", 1)
-        leaving = self.joins(GROUP, "steady", 1)
+        # kafka-python, as leader, may rejoin soon after: where the victim is dead by then, its session ends
+        # within that rebalance and begins none of its own.  librdkafka knows its partitions when it joins.
+        leaving = self.joins(GROUP, "steady", 1, client="confluent", max_poll_interval_ms=60_000)
         victim = self.joins(GROUP, VICTIM, 2)
         await_that(lambda: job.states().get(GROUP) == "Stable", "the group is seen")
         victim.crash()
@@ -282,7 +284,6 @@ def test_history_has_what_happened(life: Life) -> None:
     """The rebalances with their culprits, the life of the member that died, lag, and what fired."""
     told = life.before
     begun = [one for one in life.transitions if (one["group"], one["to"]) == (GROUP, "PreparingRebalance")]
-    # The client that leads may rejoin once more, each time that it learns its topic's partitions late.
     assert _causes(told) == _causes({"rebalances": begun})[: len(told["rebalances"])]
     joined, died = (_causes(told).index((kind, VICTIM)) for kind in ("member_joined", "session_timeout"))
     assert joined < died

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from streaming.decoders import quiet_columns
 from streaming.decoders.binary_column import Bools, Ints
+from streaming.decoders.cut_lines import CUT
 from streaming.decoders.envelopes import Envelopes, named_brokers
 from streaming.decoders.quiet_columns import Beats, Found, joined_rows
 from streaming.decoders.stretches import RowPlace
@@ -142,6 +143,8 @@ class LineReader:
     def _found(self, rows: pa.Table, stamp: Ints) -> tuple[pa.Table, Found | None]:
         """Return the rows without simple envelopes, and those that were read as columns."""
         found = self._read(rows, stamp)
+        if CUT in rows.column_names:
+            rows = rows.drop_columns([CUT])
         rows, taken = self._envelopes.opened(rows, found)
         if found is None:
             return rows, None
@@ -154,7 +157,8 @@ class LineReader:
 
     def _read(self, rows: pa.Table, stamp: Ints) -> Found | None:
         try:
-            return self._columns.found(rows.column("value"), stamp, named_brokers(rows))
+            cut = rows.column(CUT) if CUT in rows.column_names else None
+            return self._columns.found(rows.column("value"), stamp, named_brokers(rows), cut)
         except Exception:
             # Whichever row it is: read line by line, only that one will fail.
             _LOG.exception("lines are read one by one")

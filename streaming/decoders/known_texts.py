@@ -5,7 +5,7 @@ its own, are added up, and for a known sum the words are compared.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -24,6 +24,8 @@ _NAME_BYTES = 400
 _WORD = 8
 _WORDS_MAX = 512
 """Longer texts are looked up one by one."""
+_NUMBERINGS_MAX = 128
+"""Each task of the JVM has one."""
 _SIZES_COUNTED_MAX = 4_096
 _FACTORS: Words = np.random.default_rng(0).integers(1, 2**63, _WORDS_MAX, np.uint64) | np.uint64(1)
 
@@ -35,10 +37,44 @@ class Finding(ABC):
         self.bytes = 0
         """Rough cost in bytes."""
         self._found_again: dict[int, _Texts] = {}
+        self._numbered: dict[int, Ints] = {}
 
     @abstractmethod
     def codes(self, texts: Sequence[bytes]) -> Ints:
         """Return the code of each text; -1 if it cannot be read."""
+
+    def codes_of(self, numbers: Ints, whose: int, texts: Callable[[Ints], Iterable[bytes]]) -> Ints:
+        """Return the code of each text that somebody else has numbered; -1 for a number below 0.
+
+        Args:
+            numbers: of the texts; equal numbers mean equal texts.
+            whose: who numbered them.
+            texts: reads the texts at some places of ``numbers``.
+        """
+        known = self._numbered.get(whose)
+        most = int(numbers.max(initial=-1)) + 1
+        if known is None or len(known) <= most:
+            known = self._with_room(whose, most)
+        codes = known[numbers]  # the last is that of -1
+        new = np.flatnonzero(codes == _NEW)
+        if len(new):
+            first = np.full(most, -1)
+            first[numbers[new[::-1]]] = new[::-1]
+            there = np.flatnonzero(first >= 0)
+            known[there] = self.codes([*texts(first[there])])
+            codes[new] = known[numbers[new]]
+        return np.asarray(codes)
+
+    def _with_room(self, whose: int, size: int) -> Ints:
+        """Return the codes of somebody's numbers, with room for so many and one, which is that of -1."""
+        before = self._numbered.pop(whose, np.empty(1, np.int64))[:-1]
+        room = max(2 * len(before), size)
+        known: Ints = np.concatenate((before, np.full(room - len(before), _NEW), [-1]))
+        while len(self._numbered) >= _NUMBERINGS_MAX:
+            self.bytes -= self._numbered.pop(next(iter(self._numbered))).nbytes
+        self._numbered[whose] = known
+        self.bytes += known.nbytes - before.nbytes
+        return known
 
     def codes_in(self, column: BinaryColumn, start: Ints, end: Ints, *, digits: bool = True) -> Ints:
         """Return the code of each text (at least one byte long) from ``start`` to before ``end``.

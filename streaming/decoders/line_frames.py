@@ -63,11 +63,24 @@ class Around(NamedTuple):
     is_alone: Bools
 
 
+class Rows(NamedTuple):
+    """Rows with a line in each."""
+
+    column: BinaryColumn
+    row: Ints
+    """Which of the column they are."""
+    end: Ints
+    """Where each message ends."""
+    stamp: Ints
+    """The timestamp of each record, epoch ms."""
+
+
 class Frames:
     """The frames that this process has met."""
 
     def __init__(self) -> None:
-        self._before, self._behind = _texts(), _texts()
+        self.before, self.behind = _texts(), _texts()
+        """What stands before messages, with their first byte, and behind them, with their last."""
         self._frames: dict[int, Frame | None] = {}
         """By the codes of what stands before and behind, and the depth; None: to be opened one by one."""
         self._old: set[int] = set()
@@ -79,63 +92,66 @@ class Frames:
     @property
     def size(self) -> int:
         """Rough cost in bytes of what stands around messages."""
-        return self._before.bytes + self._behind.bytes
+        return self.before.bytes + self.behind.bytes
 
     def begin(self) -> None:
         """Let one more reader use and learn frames; if there are too many, only those that recur are kept."""
-        if max(len(self._before.values), len(self._behind.values), len(self._frames)) >= _TEXTS_MAX:
+        if max(len(self.before.values), len(self.behind.values), len(self._frames)) >= _TEXTS_MAX:
             self._keep_those(self._again)
         self._old = set(self._frames)
         self._left = min(self._left + _NEW_EACH, _NEW_MAX)
 
     def _keep_those(self, codes: Iterable[int]) -> None:
         kept = [(*self._parts(code), self._frames[code]) for code in codes]
-        self._before, self._behind, self._frames, self._again = _texts(), _texts(), {}, set()
+        self.before, self.behind, self._frames, self._again = _texts(), _texts(), {}, set()
         for before, behind, depth, frame in kept:
-            pair = self._before.codes([before]), self._behind.codes([behind])
+            pair = self.before.codes([before]), self.behind.codes([behind])
             self._frames[int(_codes(*pair, depth)[0])] = frame
 
     def _parts(self, code: int) -> tuple[bytes, bytes, int]:
         """Return what stands before and behind, and the depth."""
         pair, depth = code >> _DEPTH_BITS, code & ((1 << _DEPTH_BITS) - 1)
         before, behind = pair >> _CODE_BITS, pair & ((1 << _CODE_BITS) - 1)
-        return self._before.values[before], self._behind.values[behind], depth
+        return self.before.values[before], self.behind.values[behind], depth
 
-    def around(
-        self,
-        column: BinaryColumn,
-        row: Ints,
-        message: tuple[Ints, Ints],
-        stamp: Ints,
-        clock: Clock,
-        *,
-        depth: int,
-    ) -> Around:
-        """Return what stands around lines.
+    def codes(self, column: BinaryColumn, row: Ints, message: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+        """Return the codes of what stands before messages, and behind; -1 where that is too long.
 
         Args:
             column: of the rows.
             row: which of them.
             message: where it begins in each, and where it ends.
-            stamp: the timestamp of each record, epoch ms.
-            clock: reads their times.
-            depth: in how many JSON strings the message stands.
         """
         start = column.start[row]
         # A text must not be empty, so both have a byte of the message.
         begin, end = message[0] + 1, message[1] - 1
         stop = start + column.length[row]
+        before, behind = np.full((2, len(row)), -1)
+        near = np.flatnonzero((begin - start <= SIZE_MAX) & (stop - end <= SIZE_MAX))
+        before[near] = self.before.codes_in(column, start[near], begin[near], digits=False)
+        behind[near] = self.behind.codes_in(column, end[near], stop[near], digits=False)
+        return before, behind
+
+    def around(self, rows: Rows, codes: tuple[Ints, Ints], clock: Clock, depth: int) -> Around:
+        """Return what stands around lines.
+
+        Args:
+            rows: their rows.
+            codes: of what stands before the message of each, and behind.
+            clock: reads their times.
+            depth: in how many JSON strings the messages stand.
+        """
+        column, row, end, stamp = rows
+        before, behind = codes
         flags = np.zeros((3, len(row)), np.bool_)
         around = Around(flags[0], np.zeros(len(row), np.int64), flags[1], flags[2])
-        near = np.flatnonzero((begin - start <= SIZE_MAX) & (stop - end <= SIZE_MAX))
-        before = self._before.codes_in(column, start[near], begin[near], digits=False)
-        behind = self._behind.codes_in(column, end[near], stop[near], digits=False)
-        codes = np.where((before < 0) | (behind < 0), -1, _codes(before, behind, depth))
-        for code in np.unique(codes[codes >= 0]).tolist():
+        whole = np.where((before < 0) | (behind < 0), -1, _codes(before, behind, depth))
+        for code in np.unique(whole[whole >= 0]).tolist():
             frame = self._frame(code)
             if frame is not None:
-                some = near[codes == code]
-                at_ms, known = clock.times(frame.rule, column, start[some], message[1][some], stamp[some])
+                some = np.flatnonzero(whole == code)
+                begin = column.start[row[some]]
+                at_ms, known = clock.times(frame.rule, column, begin, end[some], stamp[some])
                 around.at_ms[some], around.is_good[some] = at_ms, known
                 around.names_broker[some], around.is_alone[some] = frame.names_broker, frame.is_alone
         around.is_good[:] &= around.is_alone | (column.length[row] < ROW_SIZE_MAX)

@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from streaming.decoders import quiet_lines as lines
 from streaming.decoders.binary_column import BinaryColumn, Bools, Ints
+from streaming.decoders.cut_lines import CutLines, cut_lines
 from streaming.decoders.frame_times import Clock
-from streaming.decoders.line_frames import known_frames
+from streaming.decoders.line_frames import Rows, known_frames
 from streaming.decoders.quiet_texts import (
     APIS,
     CODE_BITS,
@@ -139,15 +140,21 @@ class Reader:
         """Rough cost in bytes of all texts that it met first."""
         return self.names.bytes + self._frames.size - self._size_before
 
-    def found(self, values: pa.ChunkedArray, stamp: Ints, named: Ints) -> Found:
+    def found(
+        self, values: pa.ChunkedArray, stamp: Ints, named: Ints, cut: pa.ChunkedArray | None = None
+    ) -> Found:
         """Return the rows among ``values`` (binary) whose lines say nothing new.
 
         Args:
             values: rows of a topic, at least one.
             stamp: each record's timestamp, epoch ms.
             named: which broker the key of each row names; -1: none, less: the row is no line.
+            cut: what the JVM has told of each row; None: it has told nothing.
         """
-        found = joined_rows([self._slice(part, first, stamp) for part, first in _slices(values)])
+        if cut is None:
+            found = joined_rows([self._slice(part, first, stamp) for part, first in _slices(values)])
+        else:
+            found = joined_rows([self._cut(part, first, stamp) for part, first in cut_lines(values, cut)])
         broker = named[found.row]
         return found.those((broker >= 0) | ((broker == -1) & ~found.names_broker))
 
@@ -179,12 +186,23 @@ class Reader:
         good = end > begin
         row, begin, end = row[good], begin[good], end[good] + len(word)
         index, who, origin = _split_up(column, row, begin, end, writing)
-        row = row[index]
-        around = self._frames.around(
-            column, row, (begin[index], end[index]), stamp[row], self._clock, depth=writing.depth
-        )
-        found = Found(row, around.at_ms, who, origin, around.names_broker, around.is_alone)
-        return found.those(around.is_good)
+        row, message = row[index], (begin[index], end[index])
+        rows = Rows(column, row, message[1], stamp[row])
+        return self._framed(rows, self._frames.codes(column, row, message), (who, origin), writing.depth)
+
+    def _cut(self, lines: CutLines, first: int, stamp: Ints) -> Found:
+        """Return what is found in lines that were cut, of a part of the column that begins at ``first``."""
+        index, who, origin = _known_senders(lines, self.names.texts.writings[lines.depth])
+        row = lines.row[index]
+        rows = Rows(lines.column, row, lines.end[index], stamp[first + row])
+        around = lines.around(self._frames.before, self._frames.behind, index)
+        found = self._framed(rows, around, (who, origin), lines.depth)
+        return found._replace(row=first + found.row)
+
+    def _framed(self, rows: Rows, around: tuple[Ints, Ints], codes: tuple[Ints, Ints], depth: int) -> Found:
+        """Return those of some lines around which known texts stand."""
+        found = self._frames.around(rows, around, self._clock, depth)
+        return Found(rows.row, found.at_ms, *codes, found.names_broker, found.is_alone).those(found.is_good)
 
 
 def joined_rows(parts: Sequence[Found]) -> Found:
@@ -270,6 +288,38 @@ def _split_up(
     good = (sender >= 0) & (source >= 0)
     good &= writing.times.codes_in(column, times, origin, digits=False) >= 0
     return index[good], sender[good], source[good]
+
+
+def _known_senders(cut: CutLines, writing: Writing) -> tuple[Ints, Ints, Ints]:
+    """Return which of the lines say nothing new, and the codes of the client and the origin of each."""
+    every: Ints = np.arange(len(cut.row))
+    head = cut.codes(writing.heads, every, "heads", ("begin", "head_end"))
+    api = np.array([*writing.apis, -1])[head]  # which it knows only now
+    source = cut.codes(writing.origins, every, "origins", ("origin", "end"))
+    times = cut.codes(writing.times, every, "timed", ("times", "origin"), digits=False)
+    sender = np.full(len(every), -1)
+    good = (api >= 0) & (source >= 0) & (times >= 0)
+    for index in np.unique(api[good]).tolist():
+        some = np.flatnonzero(good & (api == index))
+        if index == COMMITS:
+            found = _known_committers(cut, some, writing)
+        else:
+            known = writing.whos if index == HEARTBEATS else writing.moderns
+            found = cut.codes(known, some, "whos", ("who", "times"))
+        sender[some] = np.where(found < 0, -1, found * len(APIS) + index)
+    some = np.flatnonzero(sender >= 0)
+    return some, sender[some], source[some]
+
+
+def _known_committers(cut: CutLines, some: Ints, writing: Writing) -> Ints:
+    """Return the code of the client of each of some commits, -1 for one that needs to be read in full."""
+    found = writing.committers(
+        cut.codes(writing.identities, some, "whos", ("who", "asked")),
+        cut.codes(writing.connections, some, "connections", ("connection", "times")),
+    )
+    found[cut.codes(writing.offsets, some, "offsets", ("asked", "answered"), digits=False) < 0] = -1
+    found[cut.codes(writing.answers, some, "answers", ("answered", "connection")) < 0] = -1
+    return found
 
 
 def _senders(

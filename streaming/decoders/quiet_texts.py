@@ -34,7 +34,7 @@ APIS = (lines.HEARTBEAT, lines.COMMIT, lines.MODERN)
 HEARTBEATS, COMMITS, MODERN_BEATS = range(len(APIS))
 """The index of each API in codes of senders."""
 
-_DEPTHS = 3
+DEPTHS = 3
 """A message stands in no JSON string, in one, or in one inside another."""
 CODE_BITS = 28
 """Codes have fewer bits than this: there are fewer texts."""
@@ -54,6 +54,15 @@ class Words(NamedTuple):
     connection: bytes = lines.CONNECTION_AFTER
     end: bytes = lines.END
     """Of the message itself."""
+
+
+def cut_words() -> str:
+    """Return the words at which lines are cut, as ``Cutting.java`` wants them: a line each, by depth."""
+    bare = Words()
+    head = b'"requestApiKey":%d,' % lines.COMMIT
+    words = (lines.BEGIN, bare.who, bare.times, bare.origin, bare.topics, bare.connection, bare.end, head)
+    told = (escaped(word, depth) if depth else word for depth in range(DEPTHS) for word in words)
+    return b"\n".join(told).decode()
 
 
 class _Committers:
@@ -130,7 +139,7 @@ class Texts:
         self.origins = Known(_origin)
         self.heads = Known(_head)
         self.times = Known(_timed)
-        self.writings = [Writing(self, depth) for depth in range(_DEPTHS)]
+        self.writings = [Writing(self, depth) for depth in range(DEPTHS)]
         self.begins: list[int] = []
         """How far the messages began behind the beginning of their rows."""
         self._said: dict[int, lines.Said] = {}

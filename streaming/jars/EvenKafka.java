@@ -34,6 +34,10 @@ public final class EvenKafka extends KafkaSourceProvider {
     private static final String TASKS = "groupwatch.tasks";
     /** The option that has records packed, and gives the number of each topic: "one=0,another=1". */
     private static final String FEEDS = "groupwatch.feeds";
+    /** The option that gives the number of the topic whose lines are cut. */
+    private static final String LINES = "groupwatch.lines";
+    /** The option that gives the words at which they are ({@link Cutting}). */
+    private static final String WORDS = "groupwatch.words";
 
     @Override
     public Source createSource(
@@ -50,7 +54,12 @@ public final class EvenKafka extends KafkaSourceProvider {
             log().warn("the partitions of a batch keep Spark's own order", error);
         }
         Map<String, Integer> feeds = feeds(options);
-        return feeds.isEmpty() ? source : new PackedSource(context, (KafkaSource) source, tasks, feeds);
+        if (feeds.isEmpty()) {
+            return source;
+        }
+        int lines = Integer.parseInt(options.getOrElse(LINES, () -> "-1"));
+        Packing packing = new Packing(feeds, lines, options.getOrElse(WORDS, () -> ""));
+        return new PackedSource(context, (KafkaSource) source, tasks, packing);
     }
 
     private static Map<String, Integer> feeds(scala.collection.immutable.Map<String, String> options) {

@@ -1,6 +1,5 @@
 package groupwatch;
 
-import java.util.Map;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.rdd.RDD;
@@ -23,17 +22,17 @@ final class PackedSource implements Source, SupportsTriggerAvailableNow {
     private final SQLContext context;
     private final KafkaSource kafka;
     private final int tasks;
-    private final Map<String, Integer> feeds;
+    private final Packing packing;
 
     /**
      * @param tasks how many tasks share the partitions
-     * @param feeds the number of each topic
+     * @param packing makes the blocks
      */
-    PackedSource(SQLContext context, KafkaSource kafka, int tasks, Map<String, Integer> feeds) {
+    PackedSource(SQLContext context, KafkaSource kafka, int tasks, Packing packing) {
         this.context = context;
         this.kafka = kafka;
         this.tasks = tasks;
-        this.feeds = feeds;
+        this.packing = packing;
     }
 
     @Override
@@ -52,7 +51,7 @@ final class PackedSource implements Source, SupportsTriggerAvailableNow {
         RDD<ConsumerRecord<byte[], byte[]>> records =
                 (RDD<ConsumerRecord<byte[], byte[]>>) plan.rdd().dependencies().head().rdd();
         // Packed behind the coalescing: a block holds the records of many partitions.
-        JavaRDD<InternalRow> blocks = records.toJavaRDD().coalesce(tasks).mapPartitions(new Packing(feeds));
+        JavaRDD<InternalRow> blocks = records.toJavaRDD().coalesce(tasks).mapPartitions(packing);
         return ((org.apache.spark.sql.classic.SQLContext) context).internalCreateDataFrame(blocks.rdd(), schema(), true);
     }
 

@@ -16,11 +16,12 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
  * Packs records into blocks, one a row.  Spark copies each record three times, with its topic's name and its
  * time in two forms, before Python gets it; of a block the copies cost little.
  *
- * <p>A block is, in little-endian numbers: how many records, how many bytes of keys and of values, and to how
- * many LZ4 has compressed the values or 0 (int32 each); each record's offset, and its timestamp in epoch ms
+ * <p>A block is, in little-endian numbers: how many records, how many bytes of keys and of values, to how many
+ * LZ4 has compressed the values or 0, and how many numbers are told of each line or 0, and 0 (int32 each); each record's offset, and its timestamp in epoch ms
  * (int64); its partition, where its key ends behind a 0 and where its value does (int32); its feed (int8);
- * whether it has a key, and a value (bits, the least significant first); the keys; the values.  Each of these
- * begins and the block ends at a multiple of 8 bytes.
+ * whether it has a key, and a value (bits, the least significant first); what {@link Cutting} tells of it
+ * (int32 each), or nothing if it tells nothing of all; the keys; the values.  Each of these begins and the block
+ * ends at a multiple of 8 bytes.
  */
 public final class Packing implements FlatMapFunction<Iterator<ConsumerRecord<byte[], byte[]>>, InternalRow> {
 
@@ -32,19 +33,31 @@ public final class Packing implements FlatMapFunction<Iterator<ConsumerRecord<by
     private static final int COMPRESSED_MIN = 64 << 10;
 
     private final Map<String, Integer> feeds;
+    private final int lines;
+    private final String words;
 
-    /** @param feeds the number of each topic */
-    public Packing(Map<String, Integer> feeds) {
+    /**
+     * @param feeds the number of each topic
+     * @param lines the number of the topic whose values are lines to be cut, or another
+     * @param words where they are cut ({@link Cutting})
+     */
+    public Packing(Map<String, Integer> feeds, int lines, String words) {
         this.feeds = feeds;
+        this.lines = lines;
+        this.words = words;
     }
 
     @Override
     public Iterator<InternalRow> call(Iterator<ConsumerRecord<byte[], byte[]>> records) {
-        Block block = new Block();
+        Block block = new Block(lines, words);
         return new Iterator<>() {
             @Override
             public boolean hasNext() {
-                return records.hasNext();
+                boolean isMore = records.hasNext();
+                if (!isMore) {
+                    block.end();
+                }
+                return isMore;
             }
 
             @Override
@@ -61,7 +74,7 @@ public final class Packing implements FlatMapFunction<Iterator<ConsumerRecord<by
 
     /** Records, column by column. */
     private static final class Block {
-        private static final int HEAD = 4 * Integer.BYTES;
+        private static final int HEAD = 6 * Integer.BYTES;
 
         private final long[] offsets = new long[RECORDS_MAX];
         private final long[] timestamps = new long[RECORDS_MAX];
@@ -70,13 +83,33 @@ public final class Packing implements FlatMapFunction<Iterator<ConsumerRecord<by
         private final Texts keys = new Texts();
         private final Texts values = new Texts();
         private final LZ4Compressor compressor = LZ4Factory.fastestInstance().fastCompressor();
+        private final int lines;
+        private final Cutting cutting;
         private byte[] compressed = {};
+        private int[] told = {};
+        private boolean isAnyCut;
+        private boolean hasEnded;
         private int count;
+
+        Block(int lines, String words) {
+            this.lines = lines;
+            cutting = Cutting.taken(words);
+        }
 
         void clear() {
             count = 0;
+            isAnyCut = false;
+            cutting.begin();
             keys.clear();
             values.clear();
+        }
+
+        /** Lets another task have what it knows of lines; no record comes any more. */
+        void end() {
+            if (!hasEnded) {
+                cutting.rest();
+                hasEnded = true;
+            }
         }
 
         boolean isFull() {
@@ -89,8 +122,19 @@ public final class Packing implements FlatMapFunction<Iterator<ConsumerRecord<by
             partitions[count] = record.partition();
             feeds[count] = numbers.get(record.topic()).byteValue();
             keys.add(count, record.key());
+            int start = values.size;
             values.add(count, record.value());
+            tell(feeds[count] == lines ? cutting.cut(values.bytes, start, values.size) : Cutting.NOTHING);
             count++;
+        }
+
+        private void tell(int[] numbers) {
+            int place = count * Cutting.NUMBERS;
+            if (place == told.length) {
+                told = Arrays.copyOf(told, Math.max(64 * Cutting.NUMBERS, 2 * place));
+            }
+            System.arraycopy(numbers, 0, told, place, Cutting.NUMBERS);
+            isAnyCut |= numbers[0] >= 0;
         }
 
         byte[] packed() {
@@ -98,9 +142,11 @@ public final class Packing implements FlatMapFunction<Iterator<ConsumerRecord<by
             int length = small > 0 ? small : values.size;
             int bits = (count + 7) / 8;
             int numbers = 2 * Long.BYTES * count + even(Integer.BYTES * count) + 2 * even(Integer.BYTES * (count + 1));
-            int size = HEAD + numbers + even(count) + 2 * even(bits) + even(keys.size) + even(length);
+            int perLine = isAnyCut ? Cutting.NUMBERS : 0;
+            int size = HEAD + numbers + even(count) + 2 * even(bits) + even(Integer.BYTES * perLine * count)
+                    + even(keys.size) + even(length);
             ByteBuffer out = ByteBuffer.allocate(size).order(ByteOrder.LITTLE_ENDIAN);
-            out.putInt(count).putInt(keys.size).putInt(values.size).putInt(small);
+            out.putInt(count).putInt(keys.size).putInt(values.size).putInt(small).putInt(perLine).putInt(0);
             put(out, offsets);
             put(out, timestamps);
             put(out, partitions, count);
@@ -109,6 +155,7 @@ public final class Packing implements FlatMapFunction<Iterator<ConsumerRecord<by
             put(out, feeds, count);
             put(out, keys.present, bits);
             put(out, values.present, bits);
+            put(out, told, perLine * count);
             put(out, keys.bytes, keys.size);
             out.put(small > 0 ? compressed : values.bytes, 0, length);
             return out.array();

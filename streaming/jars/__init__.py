@@ -11,9 +11,19 @@ from streaming.jars.jars import (
 )
 from streaming.jars.java import QUICK_COMPILER, JavaError, java_command
 from streaming.jars.launch import begin_jvm, brings_connector, given_to_jvm, is_submitted
-from streaming.jars.own_java import EVEN_KAFKA, EVEN_TASKS, LOCAL_FILES, PACKED_FEEDS, PLAIN_BYTES
+from streaming.jars.own_java import (
+    CUT_FEED,
+    CUT_WORDS,
+    EVEN_KAFKA,
+    EVEN_TASKS,
+    LOCAL_FILES,
+    PACKED_FEEDS,
+    PLAIN_BYTES,
+)
 
 __all__ = [
+    "CUT_FEED",
+    "CUT_WORDS",
     "DEFAULT_VERSIONS",
     "EVEN_KAFKA",
     "EVEN_TASKS",

@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from streaming.config import ClusterPlan
-from streaming.jars import EVEN_KAFKA, EVEN_TASKS, PACKED_FEEDS
+from streaming.decoders import cut_words
+from streaming.jars import CUT_FEED, CUT_WORDS, EVEN_KAFKA, EVEN_TASKS, PACKED_FEEDS
 from streaming.kafka_address import KafkaAddress
 from streaming.kafka_clients import GROUP_PREFIX, spark_options
 from streaming.pipeline.beginning import Beginning
@@ -115,6 +116,7 @@ def _source(
     packs = packs_records(spark)
     if packs:
         options[PACKED_FEEDS] = ",".join(f"{topic}={number}" for topic, number in feeds.items() if topic)
+        options |= {CUT_FEED: str(EVENTS), CUT_WORDS: cut_words()}
     rows = spark.readStream.format(kafka_format(spark)).options(**options).load()
     if packs:
         return rows.select(f.col("value").alias(BLOCK))

@@ -1,6 +1,7 @@
 """Blocks of records, as ``Packing.java`` writes them, read as the rows that Spark's own source would give.
 
-The columns lie in the block, and nothing is copied; many values come compressed.
+The columns lie in the block, and nothing is copied; many values come compressed.  A block with lines of the
+request log has one column more, ``CUT``: where the JVM has cut them (``decoders/cut_lines.py``).
 """
 
 from collections.abc import Iterator
@@ -9,9 +10,12 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
+from streaming.decoders import CUT
+
 BLOCK = "block"
 """The only column of a batch of blocks."""
-_HEAD_NUMBERS = 4
+_HEAD_NUMBERS = 6
+_NUMBER_BYTES = 4
 _LZ4 = pa.Codec("lz4_raw")
 _ROW_COLUMNS = ("feed", "partition", "offset", "timestamp_ms", "key", "value")
 
@@ -29,7 +33,8 @@ def unpacked(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _rows(block: pa.Buffer) -> pa.RecordBatch:
-    count, key_bytes, value_bytes, compressed = np.frombuffer(block, np.int32, _HEAD_NUMBERS).tolist()
+    head = np.frombuffer(block, np.int32, _HEAD_NUMBERS).tolist()
+    count, key_bytes, value_bytes, compressed, numbers, _ = head
     bits = (count + 7) // 8
     place = _HEAD_NUMBERS * 4
 
@@ -42,6 +47,7 @@ def _rows(block: pa.Buffer) -> pa.RecordBatch:
     offset, timestamp_ms, partition = part(8 * count), part(8 * count), part(4 * count)
     key_end, value_end, feed = part(4 * (count + 1)), part(4 * (count + 1)), part(count)
     has_key, has_value = part(bits), part(bits)
+    cut = part(_NUMBER_BYTES * numbers * count)
     key, value = part(key_bytes), part(compressed or value_bytes)
     if compressed:
         value = _LZ4.decompress(value, value_bytes)
@@ -53,4 +59,8 @@ def _rows(block: pa.Buffer) -> pa.RecordBatch:
         pa.Array.from_buffers(pa.binary(), count, [has_key, key_end, key]),
         pa.Array.from_buffers(pa.binary(), count, [has_value, value_end, value]),
     ]
-    return pa.RecordBatch.from_arrays(columns, _ROW_COLUMNS)
+    names = [*_ROW_COLUMNS]
+    if numbers:
+        columns.append(pa.Array.from_buffers(pa.binary(_NUMBER_BYTES * numbers), count, [None, cut]))
+        names.append(CUT)
+    return pa.RecordBatch.from_arrays(columns, names)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from coordinator_model.observations import CLUSTER_SHARD, Counted, Seen, Source, Undecodable, is_time_ms
 from streaming.decoders import (
+    CUT,
     BufferedLines,
     Decoded,
     LineReader,
@@ -229,6 +230,8 @@ class _Tables(_Heap[pa.Table]):
         return self._size
 
     def _hold(self, rows: pa.Table) -> None:
+        if CUT in rows.column_names:
+            rows = rows.drop_columns([CUT])  # of lines beside them in the block
         self._tables.append(rows)
         self._size += rows.nbytes
 

@@ -1,7 +1,6 @@
 """Lines read as columns say what they say read one by one, and no other line is taken for one of them."""
 
 import random
-import re
 
 import numpy as np
 import pyarrow as pa
@@ -11,18 +10,16 @@ from coordinator_model.decoding import local_ms
 from coordinator_model.observations import LogSeconds
 from streaming.decoders import Decoded, LineReader, decode_lines, quiet_columns, quiet_lines, quiet_texts
 from streaming.decoders.decoding_events import decode_rows
-from streaming.devkit.bench.material import Population, heartbeat_line
 from streaming.devkit.bench.mixed_lines import commit_line, modern_line
+from tests.unit.streaming.decoders.made_lines import (
+    AT_MS,
+    NO_JSON_NUMBER,
+    POPULATION,
+    any_line,
+    beat_lines,
+    damaged,
+)
 from tests.unit.streaming.decoders.tables import events_table
-
-POPULATION = Population(groups=40)
-AT_MS = 1_760_000_000_123
-_BYTES = b'0123456789".,:{}[] \\abcxyzDEBUGINFO\x00\xff\xc3\xa9\n'
-
-
-def _lines(count: int) -> list[bytes]:
-    return [heartbeat_line(POPULATION, n % 40, n % 5, AT_MS + 700 * n, n * 37) for n in range(count)]
-
 
 _Told = list[tuple[int, int, quiet_lines.Said]]
 """Of each row that says nothing new: its number, its time, and what it says."""
@@ -58,116 +55,21 @@ def _read(values: list[bytes | None], chunk: int = 7) -> _Told:
 
 def test_every_plain_line_is_read() -> None:
     """Lines as brokers write them are all found, with what they say."""
-    values: list[bytes | None] = [*_lines(300)]
+    values: list[bytes | None] = [*beat_lines(300)]
     assert len(_expected(values)) == 300
     assert _read(values) == _expected(values)
 
 
-def _damaged(line: bytes, chance: random.Random) -> bytes:
-    place = chance.randrange(len(line))
-    kind = chance.randrange(6)
-    other = _BYTES[chance.randrange(len(_BYTES))]
-    if kind == 0:
-        return line[:place]
-    if kind == 1:
-        return line[:place] + line[place + chance.randrange(1, 9) :]
-    if kind == 2:
-        return line[:place] + bytes([other]) + line[place:]
-    if kind == 3:
-        return line[:place] + line[place:] * 2
-    if kind == 4:
-        digits = [at for at, byte in enumerate(line) if 48 <= byte <= 57]
-        place = chance.choice(digits)
-    return line[:place] + bytes([other]) + line[place + 1 :]
-
-
 def test_what_is_between() -> None:
     """A part of the rows is what was read of exactly those."""
-    values: list[bytes | None] = [*_lines(9), b"else", *_lines(2)]
+    values: list[bytes | None] = [*beat_lines(9), b"else", *beat_lines(2)]
     beats = _beats(values)
     assert beats.between(4, 11).row.tolist() == [4, 5, 6, 7, 8, 10]
     assert beats.between(9, 10).row.tolist() == []
 
 
-# --- commits, and heartbeats of KIP-848 ---------------------------------------------------------------
-
-
-def _topics(chance: random.Random, partition: str) -> str:
-    name = chance.choice(["orders", "b", "shop.events-017.v1", "ключи", "with, {odd} [signs]"])
-    id_or_name = f'"name":"{name}"' if chance.random() < 0.8 else '"topicId":"__yd1-_zSp24lQbLFe8KOw"'
-    parts = ",".join(partition.replace("%n", str(n)) for n in range(chance.choice([0, 1, 1, 4, 30])))
-    topic = f'{{{id_or_name},"partitions":[{parts}]}}'
-    return ",".join([topic] * chance.choice([0, 1, 1, 1, 2]))
-
-
-def _said_in_commit(chance: random.Random) -> tuple[int, str, str]:
-    offset, metadata = chance.choice([0, 7, 10**12]), chance.choice(['""', "null", '"at 17"', r'"\"x"'])
-    epoch = chance.choice(['"committedLeaderEpoch":7,', '"committedLeaderEpoch":-1,', ""])
-    asked = f'{{"partitionIndex":%n,"committedOffset":{offset},{epoch}"committedMetadata":{metadata}}}'
-    error = chance.choice([0, 0, 0, 0, 22, 25])
-    answered = _topics(chance, f'{{"partitionIndex":%n,"errorCode":{error}}}')
-    generation = chance.choice(['"generationIdOrMemberEpoch":3', '"generationId":-1'])
-    instance = chance.choice(['"groupInstanceId":null,', '"groupInstanceId":"i-1",', ""])
-    retention = chance.choice(["", "", '"retentionTimeMs":-1,'])
-    request = (
-        f'{{"groupId":"g{chance.randrange(3)}",{generation},"memberId":"{chance.choice(["m-1", ""])}",'
-        f'{instance}{retention}"topics":[{_topics(chance, asked)}]}}'
-    )
-    throttled = chance.choice(['"throttleTimeMs":0,', ""])
-    return 8, "OFFSET_COMMIT", f'"request":{request},"response":{{{throttled}"topics":[{answered}]}}'
-
-
-def _said_in_modern_beat(chance: random.Random) -> tuple[int, str, str]:
-    epoch, instance = chance.choice([0, -1, 1, 12, 12]), chance.choice(["null", '"i-1"'])
-    told = chance.choice([epoch, epoch, epoch, 13])
-    topics = chance.choice(["null", '["orders"]', '["a","b"]', "[]"])
-    regex = chance.choice(['"subscribedTopicRegex":null,', '"subscribedTopicRegex":"a.*",', ""])
-    owned = chance.choice(["null", "null", "null", '[{"topicId":"x","partitions":[0]}]'])
-    assigned = chance.choice(["null", "null", "null", '{"topicPartitions":[]}'])
-    error = chance.choice([0, 0, 0, 25])
-    return (
-        68,
-        "CONSUMER_GROUP_HEARTBEAT",
-        f'"request":{{"groupId":"g{chance.randrange(3)}","memberId":"m","memberEpoch":{epoch},'
-        f'"instanceId":{instance},"rackId":null,"rebalanceTimeoutMs":-1,"subscribedTopicNames":{topics},'
-        f'{regex}"serverAssignor":null,"topicPartitions":{owned}}},"response":{{"throttleTimeMs":0,'
-        f'"errorCode":{error},"errorMessage":null,"memberId":"m","memberEpoch":{told},'
-        f'"heartbeatIntervalMs":5000,"assignment":{assigned}}}',
-    )
-
-
-def _said_in_beat(chance: random.Random) -> tuple[int, str, str]:
-    return (
-        12,
-        "HEARTBEAT",
-        f'"request":{{"groupId":"g","generationId":{chance.choice([1, -1])},"memberId":"m",'
-        f'"groupInstanceId":null}},"response":{{"throttleTimeMs":0,"errorCode":{chance.choice([0, 27])}}}',
-    )
-
-
-def _line(chance: random.Random, second: int) -> bytes:
-    key, name, said = chance.choice([_said_in_commit, _said_in_modern_beat, _said_in_beat])(chance)
-    took = chance.choice(["0.771", "2.104", "31.5", "1400.0"])
-    host = chance.choice(["10.0.0.1:9092-10.1.2.3:45", "127.0.0.1:1-127.0.0.1:"])
-    # One in eight is of tomorrow: such a line counts by its record's time only if it is a heartbeat.
-    day = 22 if chance.random() < 0.125 else 21
-    return (
-        f"[2026-11-{day} 06:28:{second % 60:02},123] {chance.choice(['DEBUG', 'INFO'])} "
-        f'Completed request:{{"isForwarded":false,"requestHeader":{{"requestApiKey":{key},'
-        f'"requestApiVersion":9,"correlationId":{chance.randrange(10**6)},'
-        f'"clientId":"{chance.choice(["c", "rdkafka", "консьюмер"])}","requestApiKeyName":"{name}"}},{said},'
-        f'"connection":"{host}{chance.randrange(10**4)}-0-1","totalTimeMs":{took},"requestQueueTimeMs":0.093,'
-        f'"localTimeMs":0.302,"remoteTimeMs":{took},"throttleTimeMs":0,"responseQueueTimeMs":0.156,'
-        '"sendTimeMs":0.064,"securityProtocol":"PLAINTEXT","principal":"User:ANONYMOUS",'
-        '"listener":"PLAINTEXT","clientInformation":{"softwareName":"apache-kafka-java",'
-        '"softwareVersion":"4.3.1"}} (kafka.request.logger)'
-    ).encode()
-
-
 STAMP_MS = 1_795_242_480_500
 """2026-11-21 06:28:00.5 UTC."""
-_NO_JSON_NUMBER = re.compile(rb'":\s*-?0\d')
-"""A number that begins with 0: the shapes do not look at measured digits one by one, and nobody writes it."""
 
 
 def _rows(values: list[bytes | None]) -> list[tuple[int, int, int, bytes | None, bytes | None]]:
@@ -192,9 +94,9 @@ def _told(result: Decoded) -> tuple[object, ...]:
 def test_damaged_lines_say_the_same_both_ways(seed: int) -> None:
     """What a flip, a cut or a repetition makes of a line means the same in a column and by itself."""
     chance = random.Random(seed)
-    damaged = (_damaged(line, chance) for line in _lines(400))
-    values: list[bytes | None] = [line for line in damaged if not _NO_JSON_NUMBER.search(line)]
-    values += [None, b"", b"[", b'[,"clientId":', *_lines(3)]
+    broken = (damaged(line, chance) for line in beat_lines(400))
+    values: list[bytes | None] = [line for line in broken if not NO_JSON_NUMBER.search(line)]
+    values += [None, b"", b"[", b'[,"clientId":', *beat_lines(3)]
     chance.shuffle(values)
     assert _told(_by_columns(values)) == _told(_by_line(values))
 
@@ -203,16 +105,16 @@ def test_damaged_lines_say_the_same_both_ways(seed: int) -> None:
 def test_commits_and_heartbeats_say_the_same_both_ways(seed: int) -> None:
     """A line gives the same observation as a column's as it does read in full, whole or damaged."""
     chance = random.Random(seed)
-    whole = [_line(chance, n) for n in range(60)]
-    damaged = [_damaged(line, chance) for line in whole]
-    for value in [*whole, *(one for one in damaged if not _NO_JSON_NUMBER.search(one))]:
+    whole = [any_line(chance, n) for n in range(60)]
+    broken = [damaged(line, chance) for line in whole]
+    for value in [*whole, *(one for one in broken if not NO_JSON_NUMBER.search(one))]:
         assert _told(_by_columns([value])) == _told(_by_line([value])), value
 
 
 def test_what_says_nothing_new_is_read_as_columns() -> None:
     """Accepted commits and heartbeats that keep their epoch need no parser, refused commits do."""
     chance = random.Random(1)
-    values: list[bytes | None] = [_line(chance, n) for n in range(600)]
+    values: list[bytes | None] = [any_line(chance, n) for n in range(600)]
     found = _beats(values)
     kinds = [said.api for said in _said(found)]
     assert min(map(kinds.count, (8, 12, 68))) > 10
@@ -240,7 +142,7 @@ def test_many_lines_of_a_member_are_one_observation() -> None:
 
 def test_senders_are_known_again_in_the_next_batch() -> None:
     """The same clients send batch after batch, so another reader finds what was read, at no cost."""
-    lines: list[bytes | None] = [*_lines(40)]
+    lines: list[bytes | None] = [*beat_lines(40)]
     first, again = _beats(lines), _beats(lines)
     assert _said(again)[7] is _said(first)[7]
     assert again.names.bytes < first.names.texts.bytes / 10
@@ -249,7 +151,7 @@ def test_senders_are_known_again_in_the_next_batch() -> None:
 @pytest.mark.parametrize("head", ["[2026-11-21 06:28:00,123] DEBUG ", "2026-11-21 06:28:00 DEBUG logger - "])
 def test_a_line_that_is_no_text_is_counted_and_costs_no_other(head: str) -> None:
     """Also where its member has said the same in good lines."""
-    message = _lines(1)[0].partition(b"DEBUG ")[2].replace(b" (kafka.request.logger)", b"")
+    message = beat_lines(1)[0].partition(b"DEBUG ")[2].replace(b" (kafka.request.logger)", b"")
     bad = message.replace(b'"clientId":"', b'"clientId":"\xff')
     values: list[bytes | None] = [head.encode() + one for one in (message, bad, message)]
     for result in (_by_columns(values), _by_line(values)):
@@ -259,7 +161,7 @@ def test_a_line_that_is_no_text_is_counted_and_costs_no_other(head: str) -> None
 
 def test_too_many_known_senders_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that has met too many clients begins anew, and what was read before stays right."""
-    lines: list[bytes | None] = [*_lines(40)]
+    lines: list[bytes | None] = [*beat_lines(40)]
     first = _beats(lines)
     expected = _said(first)[7].client
     monkeypatch.setattr(quiet_texts, "_KEPT_BYTES_MAX", 0)

@@ -5,8 +5,6 @@ import pickle
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,38 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyspark
 import pytest
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 
 from streaming.jars import ensure_jars, own_java
-from streaming.jars.java import java_command
-from streaming.workers.blocks import BLOCK, unpacked
+from streaming.workers.blocks import unpacked
+from tests.unit.streaming.jars.packing import Record, blocks, packed
 
 _SPARK = Path(pyspark.__file__).parent / "jars"
-_Record = tuple[int, int, int, int, bytes | None, bytes | None]
-"""Feed, partition, offset, timestamp_ms, key, value."""
-_TOPICS = ("offsets", "events", "control")
 _SOURCES = sorted(Path(own_java.__file__).parent.glob("*.java"))
-
-
-@pytest.fixture
-def java(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A JVM with Spark, its connector and our classes, which finds no program to start."""
-    needed = [own_java.OWN_JAR, *ensure_jars("connector"), *_SPARK.glob("*.jar")]
-    command = java_command()
-    monkeypatch.setenv("PATH", "/nowhere")
-    port, process = launch_gateway(
-        classpath=os.pathsep.join(map(str, needed)),
-        jarpath=str(next(_SPARK.glob("py4j-*.jar"))),
-        java_path=shutil.which(command) or command,
-        die_on_exit=True,
-        return_proc=True,
-    )
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port))
-    yield gateway.jvm
-    gateway.shutdown()
-    process.stdin.close()
-    process.wait(30)
 
 
 def test_a_file_gets_its_mode_and_its_checksum_without_a_process(java: Any, tmp_path: Path) -> None:
@@ -130,34 +104,7 @@ def test_bytes_reach_python_as_they_are(java: Any) -> None:
     assert data in pickled
 
 
-def _packed(java: Any, records: list[_Record]) -> list[pa.RecordBatch]:
-    """Return the rows of the blocks that Java makes of records."""
-    batch = pa.RecordBatch.from_arrays([pa.array(_blocks(java, records), pa.binary())], [BLOCK])
-    return [one for part in (batch.slice(0, 1), batch.slice(1)) for one in unpacked(part)]
-
-
-def _blocks(java: Any, records: list[_Record]) -> list[bytes]:
-    kafka, given = java.org.apache.kafka, java.java.util.ArrayList()
-    headers = kafka.common.header.internals.RecordHeaders()
-    create, nobody = kafka.common.record.TimestampType.CREATE_TIME, java.java.util.Optional.empty()
-    # Each call of Java is a round trip, so equal neighbours are made at once.
-    for (feed, partition, offset, timestamp_ms, key, value), alike in groupby(records):
-        place = _TOPICS[feed], partition, offset, timestamp_ms, create, -1, -1
-        record = kafka.clients.consumer.ConsumerRecord(*place, key, value, headers, nobody)
-        given.addAll(java.java.util.Collections.nCopies(len(list(alike)), record))
-    feeds = java.java.util.HashMap()
-    for number, topic in enumerate(_TOPICS):
-        feeds[topic] = number
-    rows = java.groupwatch.Packing(feeds).call(given.iterator())
-    return [bytes(row.getBinary(1)) for row in _each(rows)]
-
-
-def _each(iterator: Any) -> Iterator[Any]:
-    while iterator.hasNext():
-        yield iterator.next()
-
-
-def _as_rows(batches: list[pa.RecordBatch]) -> list[_Record]:
+def _as_rows(batches: list[pa.RecordBatch]) -> list[Record]:
     for one in batches:
         one.validate(full=True)
     return [tuple(row.values()) for one in batches for row in one.to_pylist()]
@@ -165,31 +112,31 @@ def _as_rows(batches: list[pa.RecordBatch]) -> list[_Record]:
 
 def test_records_come_out_of_blocks_as_they_went_in(java: Any) -> None:
     """Of several topics; without a key, without a value, and with empty ones; of any time."""
-    records: list[_Record] = [
+    records: list[Record] = [
         (1, 3, 70, 1_700_000_000_000, b"1", b"[2026-11-21 06:28:53,001] a line"),
         (1, 3, 71, -1, None, b""),
         (0, 49, 2**40, 2**63 - 1, b"", None),
         (2, 0, 0, -(2**63), None, None),
         (0, 1, 5, 0, bytes(range(256)), bytes(range(255, -1, -1)) * 300),
     ] * 5
-    assert _as_rows(_packed(java, records)) == records
+    assert _as_rows(packed(java, records)) == records
 
 
 def test_many_values_are_compressed(java: Any) -> None:
     """Log lines are alike, and each copy on their way costs as much as their bytes."""
-    records: list[_Record] = [
+    records: list[Record] = [
         (1, 0, i // 100, i // 100, None, b"[2026-11-21 06:28:53,001] a line") for i in range(4_000)
     ]
-    [block] = _blocks(java, records)
+    [block] = blocks(java, records)
     assert len(block) < 4_000 * 32 // 2 + 4_000 * (8 + 8 + 4 + 4 + 4 + 1 + 1)
-    assert _as_rows(_packed(java, records)) == records
+    assert _as_rows(packed(java, records)) == records
 
 
 def test_values_that_do_not_shrink_stay_as_they_are(java: Any) -> None:
     """Those that a client compressed or encrypted, say."""
     noise = Random(7).randbytes(200_000)
-    records: list[_Record] = [(1, 0, 1, 2, None, noise), (1, 0, 2, 2, b"k", b"and one more")]
-    assert _as_rows(_packed(java, records)) == records
+    records: list[Record] = [(1, 0, 1, 2, None, noise), (1, 0, 2, 2, b"k", b"and one more")]
+    assert _as_rows(packed(java, records)) == records
 
 
 @pytest.mark.parametrize(
@@ -200,9 +147,9 @@ def test_values_that_do_not_shrink_stay_as_they_are(java: Any) -> None:
         pytest.param([], [], id="none"),
     ],
 )
-def test_a_block_has_an_end(java: Any, records: list[_Record], sizes: list[int]) -> None:
+def test_a_block_has_an_end(java: Any, records: list[Record], sizes: list[int]) -> None:
     """After 16,000 records, or 8 MiB of them."""
-    batches = _packed(java, records)
+    batches = packed(java, records)
     assert [one.num_rows for one in batches] == sizes
     assert _as_rows(batches) == records
 

@@ -56,6 +56,8 @@ final class Cutting {
     private static final int DIGITS_MAX = 10;
     /** Of texts; 25,000 members that heartbeat and commit are 17 MB. */
     private static final int BYTES_MAX = 32 << 20;
+    /** So many blocks pass at least before what stands around messages is forgotten because it is too much. */
+    private static final int BLOCKS_MIN = 100;
     /** Of the words at each depth. */
     private static final int WORDS = 8;
     /** What stands before the quote behind the first word, by depth. */
@@ -70,6 +72,8 @@ final class Cutting {
     private final Texts[] texts = new Texts[KINDS];
     private final short[] places = new short[PLACES];
     private final int[] told = new int[NUMBERS];
+    /** Since the texts were named. */
+    private int blocks;
     private byte[] bytes;
     private int start;
     private int stop;
@@ -110,10 +114,13 @@ final class Cutting {
     /** Forgets all texts if they are too many; no line that was cut before may be in the same block. */
     void begin() {
         long size = 0;
+        boolean isFull = false;
         for (Texts one : texts) {
             size += one.bytes();
+            isFull |= one.isFull();
         }
-        if (size > BYTES_MAX) {
+        blocks++;
+        if (size > BYTES_MAX || isFull && blocks > BLOCKS_MIN) {
             for (Texts one : texts) {
                 one.clear();
             }
@@ -122,6 +129,7 @@ final class Cutting {
     }
 
     private void name() {
+        blocks = 0;
         told[NUMBERS - 1] = NAMES.incrementAndGet();
     }
 
@@ -386,6 +394,10 @@ final class Cutting {
             hashes = new int[TEXTS_MIN];
             slots = new int[2 * TEXTS_MIN];
             count = 0;
+        }
+
+        boolean isFull() {
+            return count == most;
         }
 
         int bytes() {

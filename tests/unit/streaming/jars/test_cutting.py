@@ -160,9 +160,12 @@ def test_texts_are_forgotten_when_they_are_too_many(java: Any) -> None:
 
 
 def test_what_stands_around_lines_is_not_kept_without_end(java: Any) -> None:
-    """Where more than digits differs in each row, rows are read one by one."""
+    """Where more than digits differs in each row, rows are read one by one, but not for ever."""
     line = heartbeat_line(POPULATION, 1, 1, AT_MS, 7)
     names = ["".join("abcdefghij"[int(digit)] for digit in f"{n:04}") for n in range(4_010)]
     table = _table(java, [name.encode() + line for name in names] + [line])
     numbers = [int.from_bytes(told[48:52], "little", signed=True) for told in table.column(CUT).to_pylist()]
     assert numbers == [*range(4_000), *[-1] * 11]
+    for _ in range(101):
+        table = _table(java, [b"some other layout: " + line])
+    assert table.column(CUT).to_pylist()[0][48:52] == bytes(4)

@@ -59,8 +59,9 @@ class Words(NamedTuple):
 def cut_words() -> str:
     """Return the words at which lines are cut, as ``Cutting.java`` wants them: a line each, by depth."""
     bare = Words()
-    head = b'"requestApiKey":%d,' % lines.COMMIT
-    words = (lines.BEGIN, bare.who, bare.times, bare.origin, bare.topics, bare.connection, bare.end, head)
+    heads = (b'"requestApiKey":%d,' % api for api in (lines.COMMIT, lines.HEARTBEAT, lines.MODERN))
+    parts = (bare.who, bare.times, bare.origin, bare.topics, bare.connection, bare.end)
+    words = (lines.BEGIN, *parts, *heads)
     told = (escaped(word, depth) if depth else word for depth in range(DEPTHS) for word in words)
     return b"\n".join(told).decode()
 

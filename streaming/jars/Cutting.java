@@ -59,9 +59,14 @@ final class Cutting {
     /** So many blocks pass at least before what stands around messages is forgotten because it is too much. */
     private static final int BLOCKS_MIN = 100;
     /** Of the words at each depth. */
-    private static final int WORDS = 8;
+    private static final int WORDS = 10;
     /** What stands before the quote behind the first word, by depth. */
     private static final int[] ESCAPES = {0, 1, 3};
+
+    private static final byte UNKNOWN = 0;
+    private static final byte OTHER = 1;
+    private static final byte COMMIT = 2;
+    private static final byte HEARTBEAT = 3;
 
     private static final AtomicInteger NAMES = new AtomicInteger(ThreadLocalRandom.current().nextInt());
     /** Those that no task uses: the same clients come back in the next batch. */
@@ -72,6 +77,8 @@ final class Cutting {
     private final Texts[] texts = new Texts[KINDS];
     private final short[] places = new short[PLACES];
     private final int[] told = new int[NUMBERS];
+    /** Of each head, by its number. */
+    private byte[] apis = new byte[16];
     /** Since the texts were named. */
     private int blocks;
     private byte[] bytes;
@@ -98,7 +105,7 @@ final class Cutting {
      *
      * @param words of each depth, a line each: what a message begins with, what stands before who asked, before
      *     the times, before the origin, before each of the topics, before the connection, at its end, and in
-     *     the head of a commit alone
+     *     the head of a commit, of a heartbeat, and of a consumer group's heartbeat alone
      */
     static Cutting taken(String words) {
         Cutting resting = RESTING.poll();
@@ -124,6 +131,7 @@ final class Cutting {
             for (Texts one : texts) {
                 one.clear();
             }
+            Arrays.fill(apis, UNKNOWN);
             name();
         }
     }
@@ -169,7 +177,18 @@ final class Cutting {
         if (headEnd == who || who - begin >= HEAD_MAX) {
             return false;
         }
+        int head = texts[0].number(bytes, begin, headEnd - begin);
+        if (head == apis.length) {
+            apis = Arrays.copyOf(apis, 2 * head);
+        }
+        if (apis[head] == UNKNOWN) {
+            apis[head] = words.api(bytes, begin, headEnd);
+        }
+        if (apis[head] == OTHER) {
+            return false; // its parts would not come back
+        }
         end += words.end.size();
+        told[PARTS] = head;
         places[DEPTH] = (short) depth;
         tell(BEGIN, begin);
         tell(END, end);
@@ -177,12 +196,11 @@ final class Cutting {
         tell(WHO, who);
         tell(TIMES, times);
         tell(ORIGIN, origin);
-        part(0, begin, headEnd);
         part(2, times, origin);
         part(3, origin, end);
         around(AROUND_PARTS, start, begin + 1); // no text may be empty, so both have a byte of the message
         around(AROUND_PARTS + 1, end - 1, stop);
-        if (words.commit.find(bytes, begin, begin, headEnd) >= 0) {
+        if (apis[head] == COMMIT) {
             return isCommitCut(words, who, times);
         }
         part(1, who, times);
@@ -266,6 +284,7 @@ final class Cutting {
         final Word connection;
         final Word end;
         final Word commit;
+        final Word[] heartbeats;
 
         Words(String[] words) {
             begin = new Word(words[0]);
@@ -277,6 +296,20 @@ final class Cutting {
             connection = new Word(words[5]);
             end = new Word(words[6]);
             commit = new Word(words[7]);
+            heartbeats = new Word[] {new Word(words[8]), new Word(words[9])};
+        }
+
+        /** Returns what the head from {@code begin} to before {@code end} is one of. */
+        byte api(byte[] bytes, int begin, int end) {
+            if (commit.find(bytes, begin, begin, end) >= 0) {
+                return COMMIT;
+            }
+            for (Word one : heartbeats) {
+                if (one.find(bytes, begin, begin, end) >= 0) {
+                    return HEARTBEAT;
+                }
+            }
+            return OTHER;
         }
     }
 

@@ -126,6 +126,14 @@ def test_lines_of_no_request_tell_nothing(java: Any) -> None:
     assert CUT not in _table(java, [b"[2026-11-21 06:28:53,001] INFO a line", None]).column_names
 
 
+def test_lines_of_other_requests_are_not_cut(java: Any) -> None:
+    """A broker that logs all requests logs mostly fetches, and their parts do not come back."""
+    line = heartbeat_line(POPULATION, 1, 1, AT_MS, 7)
+    fetch = line.replace(b'"requestApiKey":12,', b'"requestApiKey":1,')
+    table = _table(java, [fetch, line, _in_json(fetch), _in_json(line)])
+    assert [told == _NOTHING for told in table.column(CUT).to_pylist()] == [True, False, True, False]
+
+
 def test_a_line_that_is_too_long_is_not_cut(java: Any) -> None:
     """Its places would not fit; it is read by itself."""
     line, long = heartbeat_line(POPULATION, 1, 1, AT_MS, 7), b" " * (1 << 15)

@@ -16,7 +16,7 @@ from streaming.decoders.known_texts import Finding
 CUT = "cut"
 """The column of what is told of each line, as ``_TOLD`` says."""
 _PLACES = ("begin", "end", "head_end", "who", "times", "origin", "asked", "answered", "connection")
-"""Where the parts begin or end, behind the beginning of the row; -1: there is no such part."""
+"""Where the parts begin or end, behind the beginning of the row; 65,535: there is no such part."""
 _PARTS = (
     "heads",
     "whos",
@@ -32,7 +32,7 @@ _PARTS = (
 _TOLD = np.dtype(
     [
         ("depth", "<i2"),
-        *((name, "<i2") for name in _PLACES),
+        *((name, "<u2") for name in _PLACES),
         *((name, "<i4") for name in _PARTS),
         ("whose", "<i4"),
     ]

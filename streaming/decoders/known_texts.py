@@ -1,7 +1,8 @@
 """Texts that occur in column after column; each is read once.
 
 A known text is found without making a Python object of it: its words of eight bytes, each times a number of
-its own, are added up, and for a known sum the words are compared.
+its own, are added up, and for a known sum the words are compared.  Where the JVM has numbered texts, a number
+that was met before tells its code.
 """
 
 from abc import ABC, abstractmethod
@@ -24,8 +25,8 @@ _NAME_BYTES = 400
 _WORD = 8
 _WORDS_MAX = 512
 """Longer texts are looked up one by one."""
-_NUMBERINGS_MAX = 128
-"""Each task of the JVM has one."""
+_NUMBERINGS_MAX = 64
+"""Each task of the JVM numbers for itself, and begins anew when it has too many texts."""
 _SIZES_COUNTED_MAX = 4_096
 _FACTORS: Words = np.random.default_rng(0).integers(1, 2**63, _WORDS_MAX, np.uint64) | np.uint64(1)
 
@@ -51,10 +52,8 @@ class Finding(ABC):
             whose: who numbered them.
             texts: reads the texts at some places of ``numbers``.
         """
-        known = self._numbered.get(whose)
         most = int(numbers.max(initial=-1)) + 1
-        if known is None or len(known) <= most:
-            known = self._with_room(whose, most)
+        known = self._of(whose, most)
         codes = known[numbers]  # the last is that of -1
         new = np.flatnonzero(codes == _NEW)
         if len(new):
@@ -65,15 +64,18 @@ class Finding(ABC):
             codes[new] = known[numbers[new]]
         return np.asarray(codes)
 
-    def _with_room(self, whose: int, size: int) -> Ints:
+    def _of(self, whose: int, size: int) -> Ints:
         """Return the codes of somebody's numbers, with room for so many and one, which is that of -1."""
-        before = self._numbered.pop(whose, np.empty(1, np.int64))[:-1]
-        room = max(2 * len(before), size)
-        known: Ints = np.concatenate((before, np.full(room - len(before), _NEW), [-1]))
+        known = self._numbered.pop(whose, np.empty(0, np.int64))
+        if len(known) <= size:
+            before = known[:-1]
+            new = np.full(max(2 * len(before), size) - len(before), _NEW)
+            # Never less again: a reader's cost must not fall while it reads.
+            self.bytes += 8 * (len(before) + len(new) + 1) - known.nbytes
+            known = np.concatenate((before, new, [-1]))
         while len(self._numbered) >= _NUMBERINGS_MAX:
-            self.bytes -= self._numbered.pop(next(iter(self._numbered))).nbytes
-        self._numbered[whose] = known
-        self.bytes += known.nbytes - before.nbytes
+            del self._numbered[next(iter(self._numbered))]
+        self._numbered[whose] = known  # the last one in use is the last
         return known
 
     def codes_in(self, column: BinaryColumn, start: Ints, end: Ints, *, digits: bool = True) -> Ints:

@@ -3,7 +3,8 @@
 It finds the messages of the shapes in ``quiet_lines``, by splitting each at words that occur once in every
 such message, mostly at the same distance as in others.  The pieces between them repeat from row to row (of
 measured times and offsets everything but the digits), so each distinct piece is matched once, and so is what
-stands around a message (``line_frames``).  A row that is not found here may still be such a line.
+stands around a message (``line_frames``).  Where the JVM has cut the lines (``cut_lines``), no word is looked
+for.  A row that is not found here may still be such a line.
 """
 
 from collections.abc import Iterator, Sequence

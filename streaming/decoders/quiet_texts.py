@@ -34,7 +34,7 @@ APIS = (lines.HEARTBEAT, lines.COMMIT, lines.MODERN)
 HEARTBEATS, COMMITS, MODERN_BEATS = range(len(APIS))
 """The index of each API in codes of senders."""
 
-DEPTHS = 3
+_DEPTHS = 3
 """A message stands in no JSON string, in one, or in one inside another."""
 CODE_BITS = 28
 """Codes have fewer bits than this: there are fewer texts."""
@@ -62,7 +62,7 @@ def cut_words() -> str:
     heads = (b'"requestApiKey":%d,' % api for api in (lines.COMMIT, lines.HEARTBEAT, lines.MODERN))
     parts = (bare.who, bare.times, bare.origin, bare.topics, bare.connection, bare.end)
     words = (lines.BEGIN, *parts, *heads)
-    told = (escaped(word, depth) if depth else word for depth in range(DEPTHS) for word in words)
+    told = (escaped(word, depth) if depth else word for depth in range(_DEPTHS) for word in words)
     return b"\n".join(told).decode()
 
 
@@ -140,7 +140,7 @@ class Texts:
         self.origins = Known(_origin)
         self.heads = Known(_head)
         self.times = Known(_timed)
-        self.writings = [Writing(self, depth) for depth in range(DEPTHS)]
+        self.writings = [Writing(self, depth) for depth in range(_DEPTHS)]
         self.begins: list[int] = []
         """How far the messages began behind the beginning of their rows."""
         self._said: dict[int, lines.Said] = {}

@@ -2,24 +2,24 @@ package groupwatch;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
-import java.util.Queue;
-import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.Deque;
+import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.unsafe.Platform;
 
 /**
- * Cuts the lines of the request log at the words between their parts, and numbers the parts: of a million lines
- * few are new, and to compare bytes is quick here and slow in Python.  What a part means, and whether it is of
+ * Cuts the lines of the request log at the words between their parts, and numbers the parts: few
+ * of a million lines have a new one, and to compare bytes is quick here and slow in Python.  What a part means, and whether it is of
  * its shape at all, Python reads once from the first line that has its number.
  */
 final class Cutting {
 
     /**
-     * How many numbers (int32) are told of a line.  The first five are two each (int16), the lower first: in how
-     * many JSON strings its message stands, or -1 if nothing is told; and where, behind the beginning of the row,
-     * the message begins and ends, its head ends, who asked, times and origin begin, and of commits what was
-     * asked, what was answered and the connection, or -1.  Those that follow are the numbers of its parts, -1
+     * How many numbers (int32) are told of a line.  The first five are two each (16 bits), the lower first:
+     * in how many JSON strings its message stands, or -1 if nothing is told; and where, behind the beginning of
+     * the row, the message begins and ends, its head ends, who asked, times and origin begin, and of commits what
+     * was asked, what was answered and the connection, or 65,535.  Those that follow are the numbers of its parts, -1
      * for none.  The last says whose numbers these are: others have other texts.
      */
     static final int NUMBERS = 15;
@@ -46,19 +46,20 @@ final class Cutting {
     private static final int KINDS = NUMBERS - PARTS - 1;
     /** Of a commit alone: offsets, answers, connection. */
     private static final int COMMITS_PARTS = 4;
-    /** What stands before a message and behind it; if many lines differ in it, then in more than digits. */
+    /** What stands before a message and behind it; of these so many at most: more of them do not come back. */
     private static final int AROUND_PARTS = 7;
     private static final int AROUND_MAX = 4_000;
     private static final int AROUND_SIZE_MAX = 4_096;
 
-    private static final int LINE_MAX = Short.MAX_VALUE;
+    private static final int LINE_MAX = 0xfffe;
     private static final int HEAD_MAX = 256;
     private static final int DIGITS_MAX = 10;
-    /** Of texts; 25,000 members that heartbeat and commit are 17 MB. */
-    private static final int BYTES_MAX = 32 << 20;
+    /** Of texts; 25,000 members that heartbeat and commit are 17 MB. With many tasks a part of the heap for all. */
+    private static final long BYTES_MAX = Math.min(
+            32 << 20, Runtime.getRuntime().maxMemory() / 16 / Runtime.getRuntime().availableProcessors());
     /** So many blocks pass at least before what stands around messages is forgotten because it is too much. */
     private static final int BLOCKS_MIN = 100;
-    /** Of the words at each depth. */
+    /** How many words there are at each depth. */
     private static final int WORDS = 10;
     /** What stands before the quote behind the first word, by depth. */
     private static final int[] ESCAPES = {0, 1, 3};
@@ -66,11 +67,11 @@ final class Cutting {
     private static final byte UNKNOWN = 0;
     private static final byte OTHER = 1;
     private static final byte COMMIT = 2;
-    private static final byte HEARTBEAT = 3;
+    private static final byte BEAT = 3;
 
     private static final AtomicInteger NAMES = new AtomicInteger(ThreadLocalRandom.current().nextInt());
     /** Those that no task uses: the same clients come back in the next batch. */
-    private static final Queue<Cutting> RESTING = new ConcurrentLinkedQueue<>();
+    private static final Deque<Cutting> RESTING = new ConcurrentLinkedDeque<>();
 
     private final String words;
     private final Words[] depths;
@@ -115,15 +116,15 @@ final class Cutting {
     /** Lets another task have it. */
     void rest() {
         bytes = null;
-        RESTING.add(this);
+        RESTING.push(this); // whoever rested last has the newest texts
     }
 
-    /** Forgets all texts if they are too many; no line that was cut before may be in the same block. */
+    /** Begins a block: only between two may texts be forgotten, which it does if they are too many. */
     void begin() {
         long size = 0;
         boolean isFull = false;
         for (Texts one : texts) {
-            size += one.bytes();
+            size += one.size();
             isFull |= one.isFull();
         }
         blocks++;
@@ -306,7 +307,7 @@ final class Cutting {
             }
             for (Word one : heartbeats) {
                 if (one.find(bytes, begin, begin, end) >= 0) {
-                    return HEARTBEAT;
+                    return BEAT;
                 }
             }
             return OTHER;
@@ -370,6 +371,11 @@ final class Cutting {
         }
 
         private int found(int place, int near) {
+            for (int i = 0; i < known; i++) {
+                if (distances[i] == place - near) {
+                    return toFront(i, place);
+                }
+            }
             known = Math.min(known + 1, DISTANCES);
             distances[known - 1] = place - near;
             return toFront(known - 1, place);
@@ -398,9 +404,11 @@ final class Cutting {
     /** Parts of one kind, numbered as they come. */
     private static final class Texts {
         private static final int TEXTS_MIN = 32;
+        /** Half of the slots are free, so more of them in a row are no chance: somebody chose the texts. */
+        private static final int PROBES_MAX = 200;
         private static final long DIGITS = 0x3030303030303030L;
         private static final long ENDS = 0x8080808080808080L;
-        /** Of hashes, odd; anybody may choose texts, so nobody may know it. */
+        /** Of hashes; odd. */
         private static final long FACTOR = ThreadLocalRandom.current().nextLong() | 1;
 
         private final boolean digitsAlike;
@@ -433,18 +441,20 @@ final class Cutting {
             return count == most;
         }
 
-        int bytes() {
-            return texts.length + Integer.BYTES * (ends.length + hashes.length + slots.length);
+        /** Returns the bytes of all texts, and of what is kept of each beside it. */
+        long size() {
+            return ends[count] + 16L * count;
         }
 
-        /** Returns the number of a text, the same for an equal one; -1 for a new one if there are too many. */
+        /** Returns the number of a text, the same for an equal one; -1 for a new one that finds no room. */
         int number(byte[] bytes, int place, int size) {
             if (count > 0 && isSame(last, bytes, place, size)) {
                 return last;
             }
             int hash = hash(bytes, place, size);
             int slot = hash & (slots.length - 1);
-            while (slots[slot] != 0) {
+            int probes = 0;
+            while (slots[slot] != 0 && probes++ < PROBES_MAX) {
                 int number = slots[slot] - 1;
                 if (hashes[number] == hash && isSame(number, bytes, place, size)) {
                     last = number;
@@ -452,7 +462,7 @@ final class Cutting {
                 }
                 slot = (slot + 1) & (slots.length - 1);
             }
-            if (count == most) {
+            if (count == most || slots[slot] != 0) {
                 return -1;
             }
             last = count;

@@ -17,11 +17,11 @@ import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
  * time in two forms, before Python gets it; of a block the copies cost little.
  *
  * <p>A block is, in little-endian numbers: how many records, how many bytes of keys and of values, to how many
- * LZ4 has compressed the values or 0, and how many numbers are told of each line or 0, and 0 (int32 each); each record's offset, and its timestamp in epoch ms
- * (int64); its partition, where its key ends behind a 0 and where its value does (int32); its feed (int8);
- * whether it has a key, and a value (bits, the least significant first); what {@link Cutting} tells of it
- * (int32 each), or nothing if it tells nothing of all; the keys; the values.  Each of these begins and the block
- * ends at a multiple of 8 bytes.
+ * LZ4 has compressed the values or 0, how many numbers {@link Cutting} tells of each record or 0 if it tells
+ * nothing of any, and 0 (int32 each); each record's offset, and its timestamp in epoch ms (int64); its partition,
+ * where its key ends behind a 0 and where its value does (int32); its feed (int8); whether it has a key, and a
+ * value (bits, the least significant first); what is told of it (int32 each); the keys; the values.  Each of
+ * these begins and the block ends at a multiple of 8 bytes.
  */
 public final class Packing implements FlatMapFunction<Iterator<ConsumerRecord<byte[], byte[]>>, InternalRow> {
 
@@ -84,31 +84,34 @@ public final class Packing implements FlatMapFunction<Iterator<ConsumerRecord<by
         private final Texts values = new Texts();
         private final LZ4Compressor compressor = LZ4Factory.fastestInstance().fastCompressor();
         private final int lines;
-        private final Cutting cutting;
+        private final String words;
+        /** None before the first line. */
+        private Cutting cutting;
         private byte[] compressed = {};
         private int[] told = {};
         private boolean isAnyCut;
-        private boolean hasEnded;
         private int count;
 
         Block(int lines, String words) {
             this.lines = lines;
-            cutting = Cutting.taken(words);
+            this.words = words;
         }
 
         void clear() {
             count = 0;
             isAnyCut = false;
-            cutting.begin();
+            if (cutting != null) {
+                cutting.begin();
+            }
             keys.clear();
             values.clear();
         }
 
         /** Lets another task have what it knows of lines; no record comes any more. */
         void end() {
-            if (!hasEnded) {
+            if (cutting != null) {
                 cutting.rest();
-                hasEnded = true;
+                cutting = null;
             }
         }
 
@@ -124,8 +127,16 @@ public final class Packing implements FlatMapFunction<Iterator<ConsumerRecord<by
             keys.add(count, record.key());
             int start = values.size;
             values.add(count, record.value());
-            tell(feeds[count] == lines ? cutting.cut(values.bytes, start, values.size) : Cutting.NOTHING);
+            tell(feeds[count] == lines ? cut(start) : Cutting.NOTHING);
             count++;
+        }
+
+        private int[] cut(int start) {
+            if (cutting == null) {
+                cutting = Cutting.taken(words);
+                cutting.begin();
+            }
+            return cutting.cut(values.bytes, start, values.size);
         }
 
         private void tell(int[] numbers) {

@@ -10,7 +10,7 @@ that row into parts of equally many: of two tasks one got all lines, and took 2.
 Python gets it; a block of records as one row took a quarter of the JVM's CPU from a million lines.
 
 ``Cutting.java``: to find the parts of request-log lines, and to know them again, took numpy four fifths of
-what workers did with a million lines; Java compares eight bytes at a time where the lines lie anyway.
+what workers did with a million lines; Java compares parts by eight bytes at a time where they lie anyway.
 
 ``PlainBytes.java``: Spark pickles a saved row's bytes for Python as text of one character each, and that was
 a sixth of the JVM's CPU with 10,000 busy groups, whose shards are 5 MB.

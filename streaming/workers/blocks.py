@@ -1,7 +1,7 @@
 """Blocks of records, as ``Packing.java`` writes them, read as the rows that Spark's own source would give.
 
-The columns lie in the block, and nothing is copied; many values come compressed.  A block with lines of the
-request log has one column more, ``CUT``: where the JVM has cut them (``decoders/cut_lines.py``).
+The columns lie in the block, and nothing is copied; many values come compressed.  A block of
+which some lines were cut has one column more, ``CUT``: where (``decoders/cut_lines.py``).
 """
 
 from collections.abc import Iterator

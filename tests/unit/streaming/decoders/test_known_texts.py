@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.decoders.binary_column import BinaryColumn
+from streaming.decoders.binary_column import BinaryColumn, Ints
 from streaming.decoders.known_texts import Known, _Texts
 
 _TEXTS = st.lists(
@@ -109,3 +109,37 @@ def test_no_text_has_no_code() -> None:
     known = Known(even)
 
     assert known.codes_in(BinaryColumn(pa.array([], pa.binary())), *np.zeros((2, 0), np.int64)).tolist() == []
+
+
+def test_numbers_of_many_are_kept_apart_and_forgotten_again() -> None:
+    """Equal numbers of two mean two texts; who has not told any for long is read anew."""
+    read: list[bytes] = []
+
+    def noted(text: bytes) -> bytes:
+        read.append(text)
+        return text
+
+    known = Known(noted)
+    asked = 0
+
+    def codes(whose: int, texts: list[bytes]) -> list[bytes]:
+        def told(line: Ints) -> list[bytes]:
+            nonlocal asked
+            asked += len(line)
+            return [texts[one] for one in line.tolist()]
+
+        numbers = np.array([int(text[-1:]) for text in texts])
+        found = known.codes_of(np.append(numbers, -1), whose, told)
+        assert found[-1] == -1
+        return [known.values[code] for code in found[:-1].tolist()]
+
+    before = 0
+    for whose in range(100):
+        texts = [b"%d-7" % whose, b"%d-0" % whose, b"%d-7" % whose]
+        assert codes(whose, texts) == texts
+        assert codes(0, [b"0-0", b"0-7"]) == [b"0-0", b"0-7"]
+        assert known.bytes > before
+        before = known.bytes
+    assert (asked, len(read)) == (200, 200)  # the first was used all the time
+    assert codes(1, [b"1-0"]) == [b"1-0"]
+    assert (asked, len(read)) == (201, 200)

@@ -136,9 +136,45 @@ def test_lines_of_other_requests_are_not_cut(java: Any) -> None:
 
 def test_a_line_that_is_too_long_is_not_cut(java: Any) -> None:
     """Its places would not fit; it is read by itself."""
-    line, long = heartbeat_line(POPULATION, 1, 1, AT_MS, 7), b" " * (1 << 15)
+    line, long = heartbeat_line(POPULATION, 1, 1, AT_MS, 7), b" " * (1 << 16)
     table = _table(java, [line, line + long, long + line])
     assert table.column(CUT).to_pylist()[1:] == [_NOTHING] * 2
+    assert _told(_decoded(table)) == _told(_decoded(table.drop_columns([CUT])))
+
+
+def _found(table: pa.Table) -> int:
+    """Return how many lines are found where they were cut."""
+    told = np.full(table.num_rows, STAMP_MS), np.full(table.num_rows, -1)
+    return len(quiet_columns.Reader("UTC").found(table.column("value"), *told, table.column(CUT)).row)
+
+
+def test_a_long_line_is_cut(java: Any) -> None:
+    """A commit of many partitions has more bytes than half of its places could tell."""
+    chance = random.Random(1)
+    # The last of thirty partitions, in a line that says nothing new.
+    last = re.compile(rb'\{"partitionIndex":29,"committed[^}]*\}')
+    lines = (any_line(chance, n) for n in range(9_999))
+    line = next(line for line in lines if last.search(line) and _found(_table(java, [line])))
+    table = _table(java, [last.sub(lambda one: b",".join([one[0]] * 400), line, count=1)])
+    assert 1 << 15 < len(table.column("value")[0].as_py()) < 1 << 16
+    assert _found(table) == 1
+
+
+def test_texts_that_somebody_chose_cost_no_more_than_others(java: Any) -> None:
+    """Pairs of words that differ in these bits have the same hash, whatever its factor is."""
+    pairs = [
+        (b"\x01" * 8 + b"\x02" * 8),
+        (b"\x01" * 7 + b"\x81" + b"\x02" * 3 + b"\x82" + b"\x02" * 3 + b"\x82"),
+    ]
+    line = heartbeat_line(POPULATION, 1, 1, AT_MS, 7)
+    place = line.index(b'"clientId":') - 1
+    lines = []
+    for n in range(300):
+        noise = b"".join(pairs[n >> bit & 1] for bit in range(9))
+        lines.append(line[:place] + b',"clientId":"abc' + noise + line[place + 12 :])
+    table = _table(java, lines)
+    numbers = [int.from_bytes(told[24:28], "little", signed=True) for told in table.column(CUT).to_pylist()]
+    assert numbers == [*range(201), *[-1] * 99]
     assert _told(_decoded(table)) == _told(_decoded(table.drop_columns([CUT])))
 
 

@@ -9,7 +9,7 @@ that row into parts of equally many: of two tasks one got all lines, and took 2.
 ``PackedSource.java``, ``Packing.java``: Spark makes a row of each record and copies it three times before
 Python gets it; a block of records as one row took a quarter of the JVM's CPU from a million lines.
 
-``Cutting.java``: to find the parts of request-log lines, and to know them again, took numpy four fifths of
+``Cutting.java``: to find the parts of request-log lines, and to know them again, took numpy three fifths of
 what workers did with a million lines; Java compares parts by eight bytes at a time where they lie anyway.
 
 ``PlainBytes.java``: Spark pickles a saved row's bytes for Python as text of one character each, and that was

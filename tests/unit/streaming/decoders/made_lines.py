@@ -3,6 +3,7 @@
 import random
 import re
 
+from streaming.decoders import Decoded
 from streaming.devkit.bench.material import Population, heartbeat_line
 
 POPULATION = Population(groups=40)
@@ -109,3 +110,11 @@ def any_line(chance: random.Random, second: int) -> bytes:
 
 NO_JSON_NUMBER = re.compile(rb'":\s*-?0\d')
 """A number that begins with 0: the shapes do not look at measured digits one by one, and nobody writes it."""
+
+STAMP_MS = 1_795_242_480_500
+"""2026-11-21 06:28:00.5 UTC, in the minute of ``any_line``."""
+
+
+def told(result: Decoded) -> tuple[object, ...]:
+    """Return what rows say, however they were read."""
+    return result.cells, result.counts, [(one.reason, one.count) for one in result.bad]

@@ -15,9 +15,11 @@ from tests.unit.streaming.decoders.made_lines import (
     AT_MS,
     NO_JSON_NUMBER,
     POPULATION,
+    STAMP_MS,
     any_line,
     beat_lines,
     damaged,
+    told,
 )
 from tests.unit.streaming.decoders.tables import events_table
 
@@ -68,10 +70,6 @@ def test_what_is_between() -> None:
     assert beats.between(9, 10).row.tolist() == []
 
 
-STAMP_MS = 1_795_242_480_500
-"""2026-11-21 06:28:00.5 UTC."""
-
-
 def _rows(values: list[bytes | None]) -> list[tuple[int, int, int, bytes | None, bytes | None]]:
     return [(0, offset, STAMP_MS, b"1", value) for offset, value in enumerate(values)]
 
@@ -86,10 +84,6 @@ def _by_columns(values: list[bytes | None]) -> Decoded:
     )
 
 
-def _told(result: Decoded) -> tuple[object, ...]:
-    return result.cells, result.counts, [(one.reason, one.count) for one in result.bad]
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_damaged_lines_say_the_same_both_ways(seed: int) -> None:
     """What a flip, a cut or a repetition makes of a line means the same in a column and by itself."""
@@ -98,7 +92,7 @@ def test_damaged_lines_say_the_same_both_ways(seed: int) -> None:
     values: list[bytes | None] = [line for line in broken if not NO_JSON_NUMBER.search(line)]
     values += [None, b"", b"[", b'[,"clientId":', *beat_lines(3)]
     chance.shuffle(values)
-    assert _told(_by_columns(values)) == _told(_by_line(values))
+    assert told(_by_columns(values)) == told(_by_line(values))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -108,7 +102,7 @@ def test_commits_and_heartbeats_say_the_same_both_ways(seed: int) -> None:
     whole = [any_line(chance, n) for n in range(60)]
     broken = [damaged(line, chance) for line in whole]
     for value in [*whole, *(one for one in broken if not NO_JSON_NUMBER.search(one))]:
-        assert _told(_by_columns([value])) == _told(_by_line([value])), value
+        assert told(_by_columns([value])) == told(_by_line([value])), value
 
 
 def test_what_says_nothing_new_is_read_as_columns() -> None:
@@ -131,7 +125,7 @@ def test_many_lines_of_a_member_are_one_observation() -> None:
         for n in range(60)
     ]
     result = _by_columns(lines)
-    assert _told(result) == _told(_by_line(lines))
+    assert told(result) == told(_by_line(lines))
     runs = [seen.what for cell in result.cells.values() for seen in cell if type(seen.what) is not LogSeconds]
     assert len(runs) == 6
     assert result.counts == {

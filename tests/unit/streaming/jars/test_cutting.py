@@ -17,14 +17,14 @@ from tests.unit.streaming.decoders.made_lines import (
     AT_MS,
     NO_JSON_NUMBER,
     POPULATION,
+    STAMP_MS,
     any_line,
     beat_lines,
     damaged,
+    told,
 )
 from tests.unit.streaming.jars.packing import Record, packed
 
-STAMP_MS = 1_795_242_480_500
-"""2026-11-21 06:28:00.5 UTC."""
 _NOTHING = b"\xff" * 60
 _ENVELOPE = {"@timestamp": "2026-11-21T06:28:00.123Z", "host": "kafka-1"}
 
@@ -70,10 +70,6 @@ def _decoded(table: pa.Table) -> Decoded:
     return decode_lines(LineReader({}, "UTC").lines(table), shard_count=4, timezone="UTC")
 
 
-def _told(result: Decoded) -> tuple[object, ...]:
-    return result.cells, result.counts, [(one.reason, one.count) for one in result.bad]
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_lines_say_the_same_cut_and_whole(java: Any, seed: int) -> None:
     """In whatever envelope, however damaged, one after another in batches."""
@@ -83,7 +79,7 @@ def test_lines_say_the_same_cut_and_whole(java: Any, seed: int) -> None:
         assert CUT in table.column_names
         rows = [(0, offset, STAMP_MS, b"1", value) for offset, value in enumerate(values)]
         one_by_one = decode_rows(rows, shard_count=4, backlog_ends={}, timezone="UTC")
-        assert _told(_decoded(table)) == _told(_decoded(table.drop_columns([CUT])))
+        assert told(_decoded(table)) == told(_decoded(table.drop_columns([CUT])))
         assert _decoded(table).counts == one_by_one.counts
 
 
@@ -94,8 +90,8 @@ def test_the_same_lines_are_found_cut_and_whole(java: Any, seed: int) -> None:
     table = _table(java, values)
     stamp, named = np.full(len(values), STAMP_MS), np.full(len(values), -1)
     reader = quiet_columns.Reader("UTC")
-    told = table.column("value"), stamp, named
-    cut, whole = reader.found(*told, table.column(CUT)), reader.found(*told)
+    rows = table.column("value"), stamp, named
+    cut, whole = reader.found(*rows, table.column(CUT)), reader.found(*rows)
     assert len(whole.row) > 60
     for one, other in zip(cut, whole, strict=True):
         assert one.tolist() == other.tolist()
@@ -110,7 +106,7 @@ def test_a_word_is_not_taken_for_the_one_that_stood_there_before(java: Any) -> N
     first, second = (place.start() for place in re.finditer(b'"topics":', short))
     long = short.replace(b'"clientId":"', b'"clientId":"' + b"x" * (second - first))
     table = _table(java, [long, short, long, short])
-    assert {told == _NOTHING for told in table.column(CUT).to_pylist()} == {False}
+    assert {one == _NOTHING for one in table.column(CUT).to_pylist()} == {False}
 
 
 def test_a_part_of_a_block_is_read_by_itself(java: Any) -> None:
@@ -118,7 +114,7 @@ def test_a_part_of_a_block_is_read_by_itself(java: Any) -> None:
     table = _table(java, [*_values(5)])
     for start, end in ((0, 90), (90, 91), (91, table.num_rows)):
         part = table.slice(start, end - start)
-        assert _told(_decoded(part)) == _told(_decoded(part.drop_columns([CUT])))
+        assert told(_decoded(part)) == told(_decoded(part.drop_columns([CUT])))
 
 
 def test_lines_of_no_request_tell_nothing(java: Any) -> None:
@@ -131,7 +127,7 @@ def test_lines_of_other_requests_are_not_cut(java: Any) -> None:
     line = heartbeat_line(POPULATION, 1, 1, AT_MS, 7)
     fetch = line.replace(b'"requestApiKey":12,', b'"requestApiKey":1,')
     table = _table(java, [fetch, line, _in_json(fetch), _in_json(line)])
-    assert [told == _NOTHING for told in table.column(CUT).to_pylist()] == [True, False, True, False]
+    assert [one == _NOTHING for one in table.column(CUT).to_pylist()] == [True, False, True, False]
 
 
 def test_a_line_that_is_too_long_is_not_cut(java: Any) -> None:
@@ -139,13 +135,13 @@ def test_a_line_that_is_too_long_is_not_cut(java: Any) -> None:
     line, long = heartbeat_line(POPULATION, 1, 1, AT_MS, 7), b" " * (1 << 16)
     table = _table(java, [line, line + long, long + line])
     assert table.column(CUT).to_pylist()[1:] == [_NOTHING] * 2
-    assert _told(_decoded(table)) == _told(_decoded(table.drop_columns([CUT])))
+    assert told(_decoded(table)) == told(_decoded(table.drop_columns([CUT])))
 
 
 def _found(table: pa.Table) -> int:
     """Return how many lines are found where they were cut."""
-    told = np.full(table.num_rows, STAMP_MS), np.full(table.num_rows, -1)
-    return len(quiet_columns.Reader("UTC").found(table.column("value"), *told, table.column(CUT)).row)
+    dated = np.full(table.num_rows, STAMP_MS), np.full(table.num_rows, -1)
+    return len(quiet_columns.Reader("UTC").found(table.column("value"), *dated, table.column(CUT)).row)
 
 
 def test_a_long_line_is_cut(java: Any) -> None:
@@ -173,13 +169,13 @@ def test_texts_that_somebody_chose_cost_no_more_than_others(java: Any) -> None:
         noise = b"".join(pairs[n >> bit & 1] for bit in range(9))
         lines.append(line[:place] + b',"clientId":"abc' + noise + line[place + 12 :])
     table = _table(java, lines)
-    numbers = [int.from_bytes(told[24:28], "little", signed=True) for told in table.column(CUT).to_pylist()]
+    numbers = [int.from_bytes(one[24:28], "little", signed=True) for one in table.column(CUT).to_pylist()]
     assert numbers == [*range(201), *[-1] * 99]
-    assert _told(_decoded(table)) == _told(_decoded(table.drop_columns([CUT])))
+    assert told(_decoded(table)) == told(_decoded(table.drop_columns([CUT])))
 
 
 def _whose(table: pa.Table) -> set[bytes]:
-    return {told[-4:] for told in table.column(CUT).to_pylist() if told != _NOTHING}
+    return {one[-4:] for one in table.column(CUT).to_pylist() if one != _NOTHING}
 
 
 def test_a_part_keeps_its_number_in_the_next_batch(java: Any) -> None:
@@ -197,10 +193,10 @@ def test_texts_are_forgotten_when_they_are_too_many(java: Any) -> None:
     lines: list[bytes | None] = [line.replace(b'"clientId":"', client % ((n,) * 6_000)) for n in range(1_200)]
     before = _whose(_table(java, [line]))
     for table in _tables(java, lines):
-        assert _told(_decoded(table)) == _told(_decoded(table.drop_columns([CUT])))
+        assert told(_decoded(table)) == told(_decoded(table.drop_columns([CUT])))
     after = _table(java, [*beat_lines(9), line])
     assert _whose(after).isdisjoint(before)
-    assert _told(_decoded(after)) == _told(_decoded(after.drop_columns([CUT])))
+    assert told(_decoded(after)) == told(_decoded(after.drop_columns([CUT])))
 
 
 def test_what_stands_around_lines_is_not_kept_without_end(java: Any) -> None:
@@ -208,7 +204,7 @@ def test_what_stands_around_lines_is_not_kept_without_end(java: Any) -> None:
     line = heartbeat_line(POPULATION, 1, 1, AT_MS, 7)
     names = ["".join("abcdefghij"[int(digit)] for digit in f"{n:04}") for n in range(4_010)]
     table = _table(java, [name.encode() + line for name in names] + [line])
-    numbers = [int.from_bytes(told[48:52], "little", signed=True) for told in table.column(CUT).to_pylist()]
+    numbers = [int.from_bytes(one[48:52], "little", signed=True) for one in table.column(CUT).to_pylist()]
     assert numbers == [*range(4_000), *[-1] * 11]
     for _ in range(101):
         table = _table(java, [b"some other layout: " + line])

@@ -24,6 +24,7 @@ from alerts.rules.engine import (
     adopt,
     held_back_until_ms,
 )
+from alerts.rules.members import silent_share
 from alerts.rules.memories import Failure
 from alerts.rules.quick import quick
 from alerts.rules.registry import CLUSTER_RULES, RULES, SUPERVISOR_RULES
@@ -96,6 +97,10 @@ class RuleJudge:
         saved = memories.save_group(situation.memory, memory_due_ms, _WATCHED)
         due = None if due_ms == NEVER else due_ms
         return Judgement(memory=saved, alerts=book.alerts, due_ms=due, failures=failures)
+
+    def silent_share(self, group: str) -> float:
+        """Return the part of its session timeout that a member of ``group`` may be silent."""
+        return silent_share(self._settings.of_group(group))
 
     def is_watching(self, memory: bytes | None) -> bool:
         """Return whether any observation may change what is remembered, or nobody can read that."""

@@ -185,6 +185,7 @@ def beat(group: Group, seen: Seen) -> bool:
     else:
         return False
     group.last_seen_ms = max(group.last_seen_ms, seen.at_ms)
+    group.coordinator = seen.broker
     return True
 
 

@@ -1,7 +1,7 @@
 """The buffer's entries: single observations, and coalesced runs that the watermark cuts."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -28,6 +28,13 @@ class Run(msgspec.Struct, array_like=True):
     def times(self) -> tuple[int, ...]:
         """Return the times (epoch ms) of its member that are not applied yet."""
         return self.seen.what.times  # type: ignore[union-attr]  # only runs are wrapped
+
+    def first_times(self, count: int) -> Sequence[int]:
+        """Return at least its first ``count`` times (epoch ms), or all if it has fewer."""
+        what = self.seen.what
+        if type(what) is not GroupHeard:
+            return self.times[:count]
+        return [time for one in what.members for times in (one.beats, one.commits) for time in times[:count]]
 
     @property
     def since_ms(self) -> int:

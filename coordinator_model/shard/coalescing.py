@@ -2,7 +2,6 @@
 
 from coordinator_model import observations as on
 from coordinator_model.kafka import GroupState
-from coordinator_model.observations import NEVER
 from coordinator_model.ordering import Run, cut
 from coordinator_model.state import Group, Member
 
@@ -10,74 +9,86 @@ WAKE_GAP = 0.4
 """A heartbeat after a pause of this share of the session timeout is shown to the rules."""
 
 
-FIRST_LOOK = 0.7
-"""The rules may look at a member that was heard for the first time after this share of its session timeout:
-after a single heartbeat they allow more silence than that."""
+FirstBeat = tuple[Member, int]
+"""A member that was never heard before, and when (epoch ms) it first was."""
 
 
-def is_quiet(group: Group, run: Run, asked_ms: int) -> bool:
-    """Return whether a run only restarts one member's timers in a Stable group."""
-    return are_quiet(group, [run], asked_ms)
-
-
-def are_quiet(group: Group, runs: list[Run], asked_ms: int = NEVER) -> bool:
+def are_quiet(group: Group, runs: list[Run], firsts: list[FirstBeat] | None = None) -> bool:
     """Return whether runs, in the order of ``in_time``, only restart timers in a Stable group.
 
     Args:
         group: as it is before them.
         runs: of its members.
-        asked_ms: when the rules look at the group anyway; a first heartbeat needs no look soon before that.
+        firsts: takes the first heartbeats of members, at which the rules must look some time later; None:
+            those are not quiet.
     """
     if group.state is not GroupState.STABLE:
         return False
+    if group.coordinator < 0 and len({run.seen.broker for run in runs}) > 1:
+        return False  # which of them coordinates it is news
     last: dict[str, int] = {}
-    return all(_moves_timers(group, run, last, asked_ms) for run in runs)
+    return all(_moves_timers(group, run, last, firsts) for run in runs)
 
 
-def _moves_timers(group: Group, run: Run, last: dict[str, int], asked_ms: int) -> bool:
+def _moves_timers(group: Group, run: Run, last: dict[str, int], firsts: list[FirstBeat] | None) -> bool:
     """Return whether a run only restarts timers; ``last``: the members' newest heartbeats in earlier runs."""
     what = run.seen.what
     if type(what) is on.GroupHeard:
-        return _move_timers(group, run, what, last)
+        return _move_timers(group, run, what, last, firsts)
     assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
     member = group.members.get(what.member_id)
-    # Another broker than before shows that the group has another coordinator.
-    if member is None or run.seen.broker != group.coordinator:
+    if member is None or not _is_of_coordinator(group, run):
         return False
     if what.error_code or what.generation != group.generation:
         return False
     if type(what) is on.CommitsAnswered:
         return _keep_session(member, what.times)
-    gap_ms = member.session_timeout_ms * WAKE_GAP
-    if gap_ms <= 0:
-        return True
-    last_ms = last.get(what.member_id, member.last_heartbeat_ms)
-    if last_ms < 0 and asked_ms <= what.times[0] + member.session_timeout_ms * FIRST_LOOK:
-        # It shows a pause only within the session that began when the group was last known to be whole.
-        base_ms = member.session_base_ms
-        last_ms = base_ms if 0 <= what.times[0] - base_ms < member.session_timeout_ms else what.times[0]
-    last[what.member_id] = max(last_ms, what.times[-1])
-    return _is_steady(last_ms, what.times, gap_ms)
+    return _beat_steadily(member, what.times, last, firsts)
 
 
-def _move_timers(group: Group, run: Run, what: on.GroupHeard, last: dict[str, int]) -> bool:
-    """Return the same for a run of several members, none of whom is heard for the first time."""
-    if run.seen.broker != group.coordinator or what.generation != group.generation:
+def _is_of_coordinator(group: Group, run: Run) -> bool:
+    """Return whether the group's coordinator answered: the known one, or the first that any source shows.
+
+    Another broker than before shows that the group has another coordinator.
+    """
+    if group.coordinator >= 0:
+        return run.seen.broker == group.coordinator
+    return run.seen.broker >= 0 and group.loaded_ms < 0 and group.taken is None
+
+
+def _move_timers(
+    group: Group, run: Run, what: on.GroupHeard, last: dict[str, int], firsts: list[FirstBeat] | None
+) -> bool:
+    """Return the same for a run of several members."""
+    if what.generation != group.generation or not _is_of_coordinator(group, run):
         return False
     members = group.members
     for heard in what.members:  # a plain loop: it runs over every member that a request log shows
-        member_id, times = heard.member_id, heard.beats
-        member = members.get(member_id)
+        member = members.get(heard.member_id)
         if member is None or (heard.commits and not _keep_session(member, heard.commits)):
             return False
-        gap_ms = member.session_timeout_ms * WAKE_GAP
-        if not times or gap_ms <= 0:
-            continue
-        last_ms = last.get(member_id, member.last_heartbeat_ms)
-        last[member_id] = max(last_ms, times[-1])
-        if not _is_steady(last_ms, times, gap_ms):
+        if heard.beats and not _beat_steadily(member, heard.beats, last, firsts):
             return False
     return True
+
+
+def _beat_steadily(
+    member: Member, times: tuple[int, ...], last: dict[str, int], firsts: list[FirstBeat] | None
+) -> bool:
+    """Return whether heartbeats of a member only restart its timer; ``last`` and ``firsts`` as above."""
+    gap_ms = member.session_timeout_ms * WAKE_GAP
+    if gap_ms <= 0:
+        return True
+    first_ms, last_ms = times[0], last.get(member.member_id, member.last_heartbeat_ms)
+    if member.last_heartbeat_ms < 0 and first_ms < last_ms:
+        return False  # a run of several members had its second heartbeat, and here is its first
+    if last_ms < 0 and firsts is not None and first_ms >= member.session_base_ms:
+        firsts.append((member, first_ms))
+        # It shows a pause only within the session that began when the group was last known to be whole.
+        since_ms = first_ms - member.session_base_ms
+        last_ms = member.session_base_ms if since_ms < member.session_timeout_ms else first_ms
+    last[member.member_id] = max(last_ms, times[-1])
+    return _is_steady(last_ms, times, gap_ms)
 
 
 def _is_steady(last_ms: int, times: tuple[int, ...], gap_ms: float) -> bool:
@@ -109,7 +120,7 @@ def _begin(run: Run) -> tuple[int, tuple[str, str, int, int, int]]:
 
 def first_times(runs: list[Run], count: int) -> int:
     """Return a time before which at least one, and about ``count``, of the runs' times take effect."""
-    times = sorted(max(run.floor_ms, time) for run in runs for time in run.times[:count])
+    times = sorted(max(run.floor_ms, time) for run in runs for time in run.first_times(count))
     return times[min(count, len(times)) - 1] + 1
 
 

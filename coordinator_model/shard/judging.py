@@ -90,6 +90,12 @@ class Judge(Protocol):
     ) -> Judgement:
         """Return what the rules make of ``step`` at ``now_ms``; ``removed``: resolve everything."""
 
+    def silent_share(self, group: str) -> float:
+        """Return the part of its session timeout after which a member's silence may matter.
+
+        Nobody calls ``judge`` for the first heartbeat of a member: it has the first look then.
+        """
+
     def is_watching(self, memory: bytes | None) -> bool:
         """Return whether any observation of the group may matter, even before the judgement's due time."""
 

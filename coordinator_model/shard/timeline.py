@@ -20,10 +20,10 @@ from coordinator_model.observations import NEVER, Seen
 from coordinator_model.ordering import Buffered, Run, part, rest_of, taken_apart
 from coordinator_model.shard import live_sources
 from coordinator_model.shard.coalescing import (
+    FirstBeat,
     are_quiet,
     first_times,
     in_time,
-    is_quiet,
     refusal_key,
     run_key,
     split,
@@ -94,11 +94,16 @@ class Timeline:
         waiting, later = split(runs, until_ms) if runs else (runs, runs)
         is_alive = not live.absent and self.header.live_since_ms >= 0
         is_worth_it = is_alive and _waits_for_nothing(live, until_ms) and (singles or _are_together(waiting))
-        if not is_worth_it or (waiting and not self._may_fold(live, in_time(waiting), until_ms)):
-            return singles, taken_apart(waiting) + later
+        look_ms: int | None = None
+        if is_worth_it:
+            waiting = in_time(waiting)
+            # Between commits the rules may choose another time to look at first heartbeats.
+            look_ms = self._look_if_folded(live, waiting, until_ms, may_begin=not singles)
+        if look_ms is None:
+            return singles, waiting + later
         for index, held in enumerate(singles):
             if not _waits_for_nothing(live, until_ms) or not _is_calm(live.group, held.seen):
-                return singles[index:], taken_apart(waiting) + later
+                return singles[index:], waiting + later
             if type(held.seen.what) is not on.OffsetsCommitted:
                 waiting = self._fold(live, waiting, held.order_ms)
                 self._take_safely(live, held)
@@ -107,30 +112,44 @@ class Timeline:
                 self.verdicts.account(live, step, held.seen, held.order_ms, backlog=False)
                 self.reschedule(live, held.order_ms)
         if not _waits_for_nothing(live, until_ms):
-            return [], taken_apart(waiting) + later
-        self._fold(live, waiting, until_ms)
+            return [], waiting + later
+        self._fold(live, waiting, until_ms, look_ms)
         return [], later
 
-    def _may_fold(self, live: Live, runs: list[Run], until_ms: int, asked_ms: int = NEVER) -> bool:
-        """Return whether runs before ``until_ms`` are quiet, and no deadline can come between them.
+    def _look_if_folded(
+        self, live: Live, runs: list[Run], until_ms: int, *, may_begin: bool = True
+    ) -> int | None:
+        """Return when the rules must look at a group if its runs before ``until_ms`` are folded.
 
-        A group's deadline is the one by the live sources of its newest observation.  Where a session timer
-        could not run out then, it can as soon as the request log is live again, which one of the runs may
-        show.
+        Without first heartbeats that is never; None: the runs are not quiet, or a deadline may come between
+        them.  A group's deadline is the one by the live sources of its newest observation.  Where a session
+        timer could not run out then, it can as soon as the request log is live again, which one of the runs
+        may show.
+
+        Args:
+            live: the group.
+            runs: in the order of ``in_time``.
+            until_ms: epoch ms.
+            may_begin: whether first heartbeats are quiet.
         """
-        if not are_quiet(live.group, runs, asked_ms):
-            return False
-        if self.header.info_live:
-            return True
-        soonest_ms = core.soonest_deadline(live.group)
-        return soonest_ms is None or soonest_ms >= min(until_ms, live.slot.due_ms)
+        if not runs:
+            return NEVER
+        firsts: list[FirstBeat] = []
+        if not are_quiet(live.group, runs, firsts if may_begin else None):
+            return None
+        look_ms = self.verdicts.look_ms(live, firsts) if firsts else NEVER
+        if look_ms < until_ms:
+            return None
+        soonest_ms = None if self.header.info_live else core.soonest_deadline(live.group)
+        is_sooner = soonest_ms is not None and soonest_ms < min(until_ms, live.slot.due_ms)
+        return None if is_sooner else look_ms
 
-    def _fold(self, live: Live, runs: list[Run], limit_ms: int) -> list[Run]:
+    def _fold(self, live: Live, runs: list[Run], limit_ms: int, look_ms: int = NEVER) -> list[Run]:
         """Apply the part of quiet ``runs`` before ``limit_ms``, and return the rest."""
         heads, tails = split(runs, limit_ms) if runs else (runs, runs)
         if heads:
             try:
-                self._apply_folded(live, heads)
+                self._apply_folded(live, heads, look_ms)
             except Exception as error:
                 self.failures.contain(live.group.group, heads[0].seen, limit_ms, error)
         return tails
@@ -219,22 +238,22 @@ class Timeline:
             stop_ms = min(limit_ms, live.slot.due_ms + 1)
             heads, tails = split(runs, stop_ms)
             heads = in_time(heads)
-            if heads and self._may_fold(live, heads, stop_ms, live.slot.judge_due_ms):
-                self._apply_folded(live, heads)
+            look_ms = self._look_if_folded(live, heads, stop_ms)
+            if heads and look_ms is not None:
+                self._apply_folded(live, heads, look_ms)
             elif heads:
-                # One by one until they are quiet again, which is checked ever more rarely: often a group's
-                # first heartbeat is the only one that is news.
+                # One by one until they are quiet again, which is checked ever more rarely.
                 count = count * 2 or 1
                 stop_ms = min(limit_ms, first_times(heads, count))
                 heads, tails = split(runs, stop_ms)
-                self._apply_singly(live, heads)
+                self._apply_singly(live, taken_apart(heads))
             runs = tails
             if stop_ms == limit_ms or not runs:
                 return runs
             self._fire_before(live, min(limit_ms, stop_ms))
 
-    def _apply_folded(self, live: Live, heads: list[Run]) -> None:
-        """Apply quiet runs as they are; each concerns one member, so their order does not matter."""
+    def _apply_folded(self, live: Live, heads: list[Run], look_ms: int = NEVER) -> None:
+        """Apply quiet runs as they are, in the order of ``in_time``; the rules look at ``look_ms``."""
         group, last_ms = live.group, -1
         context: Context | None = None
         for head in heads:
@@ -256,6 +275,7 @@ class Timeline:
                 continue
             if _says_something(step):
                 self.verdicts.account(live, step, seen, order_ms, backlog=seen.backlog)
+        live.slot.judge_due_ms = min(live.slot.judge_due_ms, look_ms)
         self.reschedule(live, last_ms)
 
     def _apply_singly(self, live: Live, runs: list[Run]) -> None:
@@ -265,20 +285,22 @@ class Timeline:
             if live.slot.due_ms < order_ms:
                 self._fire_before(live, order_ms)
             one = run if len(run.times) == 1 else part(run, (time,))
-            quiet = is_quiet(live.group, one, live.slot.judge_due_ms)
+            firsts: list[FirstBeat] = []
+            quiet = are_quiet(live.group, [one], firsts)
             # A run's offset and record time depend on how it was read; each single time in it does not.
             seen = msgspec.structs.replace(one.seen, at_ms=time, recorded_at_ms=time, offset=-1, index=0)
             if quiet:
-                self._apply_quietly(live, Run(run.floor_ms, seen))
+                self._apply_quietly(live, Run(run.floor_ms, seen), self.verdicts.look_ms(live, firsts))
             else:
                 self._apply(live, seen, order_ms)
 
-    def _apply_quietly(self, live: Live, run: Run) -> None:
+    def _apply_quietly(self, live: Live, run: Run, look_ms: int) -> None:
         seen = run.seen
         order_ms = max(run.floor_ms, seen.at_ms)
         step = self._step(live, seen, order_ms, self._context(live, seen, order_ms))
         if _says_something(step):
             self.verdicts.account(live, step, seen, order_ms, backlog=seen.backlog)
+        live.slot.judge_due_ms = min(live.slot.judge_due_ms, look_ms)
         self.reschedule(live, order_ms)
 
     # --- single observations -----------------------------------------------------------------------

@@ -1,10 +1,12 @@
 """Handles the results of a group's step: emits transitions and asks the rules."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from coordinator_model.groups import core
 from coordinator_model.groups.core import Context
 from coordinator_model.observations import NEVER, Seen
+from coordinator_model.shard.coalescing import FirstBeat
 from coordinator_model.shard.failures import Failures
 from coordinator_model.shard.judging import Judge, LiveSources, Outputs
 from coordinator_model.shard.live_group import Live
@@ -116,6 +118,13 @@ class Verdicts:
         if self.judge is None:
             return False
         return live.slot.judge_due_ms <= at_ms or self.judge.is_watching(live.slot.memory)
+
+    def look_ms(self, live: Live, firsts: Sequence[FirstBeat]) -> int:
+        """Return when (epoch ms) the first of these members may be too silent for the rules; NEVER: none."""
+        if not firsts or self.judge is None or self.header.live_since_ms < 0:
+            return NEVER
+        share = self.judge.silent_share(live.group.group)
+        return min(first_ms + round(share * member.session_timeout_ms) for member, first_ms in firsts)
 
     def ask_judge(self, live: Live, step: Step, at_ms: int, *, removed: bool = False) -> None:
         """Let the rules judge the group as it is at ``at_ms``."""

@@ -75,3 +75,66 @@ def make_calm_world(seed: int, steps: int) -> Parts:
         world.now_ms += 10_000
         world.clocks(whole=True)
     return world.parts
+
+
+class WorldOfFirstBeats(CalmWorld):
+    """Groups whose members begin to beat one after the other, in one generation after the other."""
+
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__(chance)
+        self.session_ms = chance.choice((6_000, 6_000, 24_000))
+        self.members: dict[str, dict[str, int]] = {}
+        """Of each group: member -> when it begins to beat."""
+        self.recorded = ""
+
+    def record(self, group: str) -> None:
+        """Append a record of a generation whose members nobody has heard yet."""
+        number, chance = self.generation[group], self.chance
+        self.members[group] = {
+            f"{name}{number}": self.now_ms + chance.choice((0, 0, 100, 900, 2_000, 4_500, 7_000))
+            for name in MEMBERS
+        }
+        self.recorded = group
+        super().record(group)
+
+    def present(self) -> tuple[str, ...]:
+        """Return the members of the group that is being recorded."""
+        return tuple(self.members[self.recorded])
+
+    def renew(self, group: str) -> None:
+        """Append the next generation."""
+        self.generation[group] += 1
+        self.record(group)
+
+    def beat(self, group: str) -> None:
+        """Append a heartbeat of those that have begun, some of them late."""
+        for name, begins_ms in self.members[group].items():
+            if begins_ms > self.now_ms:
+                continue
+            beat = on.Heartbeats(
+                group=group,
+                member_id=f"{group}-{name}",
+                generation=self.generation[group],
+                error_code=0,
+                times=(),
+            )
+            late_ms = self.chance.choice((0,) * 20 + (40, 200, 900, 4_000))
+            self.add(EVENTS[0], beat, Source.REQUEST_LOG, broker=1, late_ms=late_ms)
+
+
+def make_first_beats(seed: int, steps: int) -> Parts:
+    """Return the contents of the partitions, ended by clocks that let everything pass."""
+    world = WorldOfFirstBeats(random.Random(seed))
+    world.begin()
+    chance = world.chance
+    acts: tuple[Callable[[str], None], ...] = (world.beat,) * 9 + (world.renew,)
+    acts += chance.choice(((), (world.advance,), (world.ends,), (world.rare,)))
+    for _ in range(steps):
+        world.now_ms += chance.choice((1, 30, 200, 300, 300, 700, 700, 2_000))
+        chance.choice(acts)(chance.choice(GROUPS[: chance.randint(1, 3)]))
+        if chance.random() < 0.2:
+            world.clocks(whole=True)
+    for _ in range(4):
+        world.now_ms += 10_000
+        world.clocks(whole=True)
+    return world.parts

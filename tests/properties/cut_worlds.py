@@ -68,6 +68,10 @@ class Recorder:
         told = (group.group, shown, msgspec.to_builtins(evidence), removed, self.settings)
         return Judgement(memory=str(count).encode(), alerts=[told], due_ms=(now_ms // 7_000 + 1) * 7_000)
 
+    def silent_share(self, group: str) -> float:
+        """Look at silent members early, and not when they are asked for anyway."""
+        return 0.05
+
     def is_watching(self, memory: bytes | None) -> bool:
         """Ask to be shown everything."""
         return True

@@ -39,9 +39,9 @@ def test_these_worlds_have_calm_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     fold: Callable[..., Any] = Timeline._fold
     folded: list[int] = []
 
-    def noted(self: Timeline, live: Any, runs: list[Any], limit_ms: int) -> Any:
+    def noted(self: Timeline, live: Any, runs: list[Any], *others: Any) -> Any:
         folded.append(len(runs))
-        return fold(self, live, runs, limit_ms)
+        return fold(self, live, runs, *others)
 
     monkeypatch.setattr(Timeline, "_fold", noted)
     said: list[dict[str, Any]] = []

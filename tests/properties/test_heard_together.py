@@ -12,7 +12,7 @@ from coordinator_model import groups
 from coordinator_model.observations.requests import GroupHeard
 from coordinator_model.shard.judging import Judge
 from coordinator_model.shard.timeline import Timeline
-from tests.properties.calm_worlds import make_calm_world
+from tests.properties.calm_worlds import make_calm_world, make_first_beats
 from tests.properties.cut_worlds import Recorder, make_slow_start, make_world, read
 from tests.properties.examples import examples
 from tests.properties.heard_together import put_together
@@ -21,7 +21,7 @@ SEEDS = st.integers(0, 2**32)
 
 
 @pytest.mark.parametrize("judge_type", [pytest.param(Recorder, id="all-that-rules-see"), RuleJudge])
-@pytest.mark.parametrize("make", [make_world, make_slow_start, make_calm_world])
+@pytest.mark.parametrize("make", [make_world, make_slow_start, make_calm_world, make_first_beats])
 @examples(100)
 @example(world=348815, steps=62, one=232, other=0, batches=4)  # the last offset of a calm group is deleted
 @example(world=928965334, steps=48, one=2387247727, other=2272990463, batches=40)  # one line is late

@@ -8,6 +8,7 @@ from alerts.rules.members.session_timeout_imminent import (
     SESSION_TIMEOUT_IMMINENT,
     shortest_silence_ms,
     silence_due_ms,
+    silent_share,
 )
 from alerts.rules.members.static_member_fenced import STATIC_MEMBER_FENCED
 from alerts.rules.members.unsafe_timeouts import UNSAFE_TIMEOUTS
@@ -24,4 +25,5 @@ __all__ = [
     "ZOMBIE_COMMIT",
     "shortest_silence_ms",
     "silence_due_ms",
+    "silent_share",
 ]

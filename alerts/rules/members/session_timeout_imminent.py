@@ -103,6 +103,11 @@ def silence_due_ms(group: Group, thresholds: Thresholds, now_ms: int) -> int | N
     return found
 
 
+def silent_share(thresholds: Thresholds) -> float:
+    """Return the part of its session timeout after which a member's silence may be too long."""
+    return thresholds.of(Options).at
+
+
 def shortest_silence_ms(group: Group, thresholds: Thresholds) -> int:
     """Return the shortest silence that is too long for any member, heard or not; 0 if unknown."""
     at = thresholds.of(Options).at

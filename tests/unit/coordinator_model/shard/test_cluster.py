@@ -56,8 +56,12 @@ class ClusterJudge:
         """Never be asked about a group."""
         raise AssertionError
 
-    def is_watching(self, memory: bytes | None) -> bool:
+    def silent_share(self, group: str) -> float:
         """Never be asked: there are no groups here."""
+        raise AssertionError
+
+    def is_watching(self, memory: bytes | None) -> bool:
+        """Never be asked either."""
         raise AssertionError
 
     def adopt(self, *, alert: bytes, memory: bytes | None) -> bytes | None:

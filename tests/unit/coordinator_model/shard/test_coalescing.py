@@ -12,7 +12,7 @@ from coordinator_model.observations.requests import Client, GroupHeard, MemberHe
 from coordinator_model.ordering.buffered import Run, taken_apart
 from coordinator_model.ordering.order import Order
 from coordinator_model.shard.awake_groups import AwakeGroups
-from coordinator_model.shard.coalescing import are_quiet, in_time
+from coordinator_model.shard.coalescing import FirstBeat, are_quiet, in_time
 from coordinator_model.shard.slots import Slots
 from coordinator_model.shard.snapshot import Header
 from coordinator_model.state.group import Group, Member
@@ -86,11 +86,70 @@ def test_pauses_are_measured_across_observations() -> None:
     assert not are_quiet(group(), [second])
 
 
-def test_a_first_heartbeat_is_news() -> None:
-    """The rules learn by it when silence is too long."""
-    found = group()
-    found.members["a"].last_heartbeat_ms = -1
+def unheard(**changes: Any) -> Group:
+    """Return the group before anything was heard of member a."""
+    found = msgspec.structs.replace(group(), **changes)
+    found.members["a"].last_heartbeat_ms = found.members["a"].first_beat_ms = -1
+    return found
+
+
+def test_a_first_heartbeat_tells_when_to_look() -> None:
+    """The rules look at the member once its silence may be too long; nobody asks for it before."""
+    found, firsts = unheard(), list[FirstBeat]()
     assert not are_quiet(found, [heard(A, B)])
+    assert are_quiet(found, [heard(A, B)], firsts)
+    assert firsts == [(found.members["a"], 2_000)]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [pytest.param((999,), id="before-its-session"), pytest.param((5_100,), id="late-in-its-session")],
+)
+def test_a_first_heartbeat_may_be_news(times: tuple[int, ...]) -> None:
+    """One of an earlier session shows nothing of this one, and a late one shows a pause."""
+    run = heard(MemberHeard("a", Client(), times))
+    assert not are_quiet(unheard(), [run], [])
+    assert not are_quiet(unheard(), taken_apart([run]), [])
+
+
+def test_a_first_heartbeat_comes_before_the_second() -> None:
+    """A run of several members begins with one of them, and may have the second heartbeat of another."""
+    first = heard(MemberHeard("a", Client(), (2_500,)))
+    both = heard(MemberHeard("b", Client(), (2_000,)), MemberHeard("a", Client(), (3_000,)))
+    assert in_time([first, both]) == [both, first]
+    assert not are_quiet(unheard(), [both, first], [])
+
+
+def test_whoever_answers_first_coordinates_the_group() -> None:
+    """No record names a broker."""
+    at_once, singly = unheard(coordinator=-1), unheard(coordinator=-1)
+    run = heard(A, B)
+    assert are_quiet(at_once, [run], [])
+    assert groups.beat(at_once, run.seen)
+    for one in taken_apart([run]):
+        assert are_quiet(singly, [one], [])
+        assert groups.beat(singly, one.seen)
+
+    assert at_once.coordinator == 1
+    assert msgspec.to_builtins(at_once) == msgspec.to_builtins(singly)
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        pytest.param([heard(A), heard(B, broker=2)], id="two-brokers"),
+        pytest.param([heard(A, broker=-1)], id="no-broker"),
+    ],
+)
+def test_who_coordinates_a_group_may_be_news(runs: list[Run]) -> None:
+    """Only one broker can."""
+    assert not are_quiet(unheard(coordinator=-1), runs, [])
+
+
+@pytest.mark.parametrize("change", [{"loaded_ms": 1_000}, {"taken": (1_000, 2)}])
+def test_a_lost_coordinator_is_news(change: dict[str, Any]) -> None:
+    """The next one loads the group, or takes it over."""
+    assert not are_quiet(unheard(coordinator=-1, **change), [heard(A, B)], [])
 
 
 def test_a_late_line_bridges_no_pause() -> None:

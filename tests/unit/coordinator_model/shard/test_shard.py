@@ -32,7 +32,14 @@ from coordinator_model.observations.records import (
     ModernRecord,
     OffsetsCommitted,
 )
-from coordinator_model.observations.requests import Heartbeats, TransactionalCommit, TransactionEnded
+from coordinator_model.observations.requests import (
+    Client,
+    GroupHeard,
+    Heartbeats,
+    MemberHeard,
+    TransactionalCommit,
+    TransactionEnded,
+)
 from coordinator_model.observations.seen import Seen
 from coordinator_model.shard import routing
 from coordinator_model.shard import settings as shard_settings
@@ -43,7 +50,7 @@ from coordinator_model.shard.live_group import Live
 from coordinator_model.shard.routing import split_names
 from coordinator_model.shard.shard import Shard
 from coordinator_model.shard.slots import Slot
-from coordinator_model.shard.snapshot import SnapshotError
+from coordinator_model.shard.snapshot import SnapshotError, decode_group
 from coordinator_model.state.group import Group, Step
 from tests.unit.made_seen import seen
 
@@ -54,6 +61,7 @@ class Judge:
     """Says when it was asked about whom, and is due when told."""
 
     watching = False
+    share = 0.7
 
     def __init__(self, *, due_ms: int | None = None) -> None:
         self.due_ms = due_ms
@@ -78,6 +86,10 @@ class Judge:
         what = "removed" if removed else str(group.state)
         due_ms = self.due_ms if self.due_ms is not None and self.due_ms > now_ms else None
         return Judgement(memory=memory, alerts=[(group.group, now_ms, what)], due_ms=due_ms)
+
+    def silent_share(self, group: str) -> float:
+        """Answer as it was told to."""
+        return self.share
 
     def is_watching(self, memory: bytes | None) -> bool:
         """Answer as it was told to."""
@@ -300,14 +312,14 @@ def test_the_judge_is_asked_when_it_is_due() -> None:
 
 
 def test_quiet_heartbeats_do_not_wake_the_rules(world: World) -> None:
-    """Heartbeats in a Stable group only move timers; the first, and one after a long pause, are shown."""
+    """They only move timers; one after a long pause is shown, and the first after a share of its session."""
     world.answer(LIVE_MS + 3_000, beats("g", "a", *range(LIVE_MS + 100, LIVE_MS + 3_000, 100)))
     first = world.until(LIVE_MS + 4_000)
     world.answer(LIVE_MS + 40_000, beats("g", "a", LIVE_MS + 5_000, LIVE_MS + 8_000, LIVE_MS + 40_000))
     later = world.until(LIVE_MS + 50_000)
 
-    assert [at_ms for _, at_ms, _ in first.alerts] == [LIVE_MS + 100]
-    assert [at_ms for _, at_ms, _ in later.alerts] == [LIVE_MS + 40_000]
+    assert first.alerts == []
+    assert [at_ms for _, at_ms, _ in later.alerts] == [LIVE_MS + 31_600, LIVE_MS + 40_000]
 
 
 def test_groups_are_encoded_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -582,19 +594,50 @@ def test_a_group_not_seen_for_long_is_forgotten(world: World) -> None:
     assert world.groups == ["g"]
 
 
-@pytest.mark.parametrize(("due_s", "shown"), [(31, ["a"]), (33, ["a", "b"])])
-def test_a_first_heartbeat_is_shown_unless_the_rules_look_soon(due_s: int, shown: list[str]) -> None:
-    """They need not be asked for each member of a group that is heard for the first time."""
-    world = World(Judge(due_ms=LIVE_MS + due_s * 1_000))
+@pytest.mark.parametrize(("due_ms", "looks_ms"), [(31_000, 31_000), (None, 31_600)])
+def test_a_first_heartbeat_is_looked_at_once(due_ms: int | None, looks_ms: int) -> None:
+    """For members that are heard for the first time the rules are asked together, and not sooner."""
+    world = World(Judge(due_ms=None if due_ms is None else LIVE_MS + due_ms))
     world.record(900_000, generation("g", 1, "a", "b"), backlog=True)
     world.until(LIVE_MS)
     world.until(LIVE_MS + 1)
-    times = {"a": LIVE_MS + 100, "b": LIVE_MS + 400}
-    for member, at_ms in times.items():
+    for member, at_ms in {"a": LIVE_MS + 100, "b": LIVE_MS + 400}.items():
         world.answer(at_ms, beats("g", member, at_ms))
-    outputs = world.until(LIVE_MS + 2_000)
+    heard = world.until(LIVE_MS + 2_000)
+    outputs = world.until(LIVE_MS + 35_000)
 
-    assert [at_ms for _, at_ms, _ in outputs.alerts] == [times[member] for member in shown]
+    assert heard.alerts == []
+    assert [at_ms for _, at_ms, _ in outputs.alerts] == [LIVE_MS + looks_ms]
+
+
+def test_the_first_of_two_heartbeats_may_be_read_last(world: World) -> None:
+    """Though both wait for the same batch, folded."""
+    world.answer(LIVE_MS + 1_000, beats("g", "a", LIVE_MS + 1_000))
+    heard = MemberHeard("a", Client(), (LIVE_MS + 900,))
+    world.answer(LIVE_MS + 900, GroupHeard(group="g", generation=1, since_ms=LIVE_MS + 900, members=(heard,)))
+    world.until(LIVE_MS + 2_000)
+    member = decode_group(world.shard.slots["g"].raw).members["a"]
+
+    assert (member.first_beat_ms, member.last_heartbeat_ms) == (LIVE_MS + 900, LIVE_MS + 1_000)
+
+
+@pytest.mark.parametrize("cuts", [(), (20_000,), (31_600, 31_601)])
+def test_a_first_heartbeat_is_looked_at_in_time(cuts: tuple[int, ...]) -> None:
+    """Whatever else comes before that in the same batch, and after it."""
+    world = World(Judge())
+    world.record(900_000, generation("g", 1, "a", "b"), backlog=True)
+    world.until(LIVE_MS)
+    world.until(LIVE_MS + 1)
+    outputs, begun_ms = [], 0
+    for cut_ms in (*cuts, 60_000):
+        for at_ms in range(100, 50_000, 2_500):
+            if begun_ms <= at_ms < cut_ms:
+                world.answer(LIVE_MS + at_ms, beats("g", "a", LIVE_MS + at_ms))
+                world.answer(LIVE_MS + at_ms, beats("g", "b", LIVE_MS + at_ms + 300))
+        outputs.append(world.until(LIVE_MS + cut_ms))
+        begun_ms = cut_ms
+
+    assert [at_ms for one in outputs for _, at_ms, _ in one.alerts] == [LIVE_MS + 31_600]
 
 
 @pytest.mark.parametrize("watching", [False, True])
@@ -845,7 +888,9 @@ def test_the_rules_look_at_sessions_that_a_failover_begins_anew(silent_s: int, *
 @pytest.mark.parametrize("cuts", [(), (12_000,), (15_000,), (12_000, 15_000, 18_000)])
 def test_a_commit_says_by_when_the_request_log_was_silent(cuts: tuple[int, ...]) -> None:
     """Heartbeats before it that waited, folded, set no deadline by what the log had said at their time."""
-    world = World(Judge(due_ms=LIVE_MS + 10**6))
+    judge = Judge(due_ms=LIVE_MS + 10**6)
+    judge.share = 100.0
+    world = World(judge)
     for group in ("g", "h"):
         world.record(900_000, generation(group, 1, "a", "b", at_ms=900_000), backlog=True)
     world.record(900_001, commit("g"), backlog=True)

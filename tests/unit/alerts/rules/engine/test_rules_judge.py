@@ -52,6 +52,14 @@ def test_it_is_a_judge() -> None:
     assert callable(judge.judge_cluster)
 
 
+def test_the_share_of_a_session_is_the_groups_own() -> None:
+    """So that the first look at a member comes when the rule for its group would have a finding."""
+    rule = {"at": 0.5, "overrides": [{"groups": ["slow-.*"], "at": 0.8}]}
+    judge = RuleJudge(json.dumps({"rules": {"session_timeout_imminent": rule}}).encode())
+
+    assert (judge.silent_share("g"), judge.silent_share("slow-g")) == (0.5, 0.8)
+
+
 def test_every_rule_is_declared_once() -> None:
     """With a name and a class of options of its own, which its settings are found by."""
     assert len({rule.name for rule in ALL_RULES}) == len(ALL_RULES)

@@ -53,6 +53,9 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16000",
     # Any other value than Int.MaxValue sums the size of every vector again for every row.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    # What a state task sorts its rows in.  By itself Spark takes 16 MB of a heap of 2 GB for each, in each
+    # batch with rows, however few, and such pages push out of the young heap what would die there.
+    "spark.buffer.pageSize": "1m",
     # Between the JVM and its Python workers; the default of 64 KiB makes a backlog take a fifth longer.
     "spark.buffer.size": "1048576",
     # More than the partitions that one executor reads; otherwise each batch closes and opens consumers.

@@ -53,7 +53,8 @@ def _lane(told: dict[str, Any]) -> dict[str, Any]:
 def _has_ended(told: dict[str, Any]) -> bool:
     """Say whether the incident's rebalance is over, its victim's life, and lag was sampled."""
     is_settled = bool(told["rebalances"]) and told["rebalances"][-1]["ended_at_ms"] > 0
-    return is_settled and bool(told["lag"]) and _lane(told)["left_at_ms"] > 0
+    is_lag_known = any(one["records"] is not None for one in told["lag"])
+    return is_settled and is_lag_known and _lane(told)["left_at_ms"] > 0
 
 
 def _moves(told: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -594,10 +594,15 @@ def test_a_group_not_seen_for_long_is_forgotten(world: World) -> None:
     assert world.groups == ["g"]
 
 
-@pytest.mark.parametrize(("due_ms", "looks_ms"), [(31_000, 31_000), (None, 31_600)])
-def test_a_first_heartbeat_is_looked_at_once(due_ms: int | None, looks_ms: int) -> None:
+@pytest.mark.parametrize(
+    ("due_ms", "share", "looks_ms"),
+    [(31_000, 0.7, [31_000]), (None, 0.7, [31_600]), (31_000, 0.2, [9_100, 31_000])],
+)
+def test_a_first_heartbeat_is_looked_at_once(due_ms: int | None, share: float, looks_ms: list[int]) -> None:
     """For members that are heard for the first time the rules are asked together, and not sooner."""
-    world = World(Judge(due_ms=None if due_ms is None else LIVE_MS + due_ms))
+    judge = Judge(due_ms=None if due_ms is None else LIVE_MS + due_ms)
+    judge.share = share
+    world = World(judge)
     world.record(900_000, generation("g", 1, "a", "b"), backlog=True)
     world.until(LIVE_MS)
     world.until(LIVE_MS + 1)
@@ -607,7 +612,7 @@ def test_a_first_heartbeat_is_looked_at_once(due_ms: int | None, looks_ms: int) 
     outputs = world.until(LIVE_MS + 35_000)
 
     assert heard.alerts == []
-    assert [at_ms for _, at_ms, _ in outputs.alerts] == [LIVE_MS + looks_ms]
+    assert [at_ms - LIVE_MS for _, at_ms, _ in outputs.alerts] == looks_ms
 
 
 def test_the_first_of_two_heartbeats_may_be_read_last(world: World) -> None:

@@ -1,5 +1,7 @@
 """Decides when coalesced runs may stay coalesced: if their effect is the same in any order and any cut."""
 
+from typing import NamedTuple
+
 from coordinator_model import observations as on
 from coordinator_model.kafka import GroupState
 from coordinator_model.ordering import Run, cut
@@ -26,15 +28,25 @@ def are_quiet(group: Group, runs: list[Run], firsts: list[FirstBeat] | None = No
         return False
     if group.coordinator < 0 and len({run.seen.broker for run in runs}) > 1:
         return False  # which of them coordinates it is news
-    last: dict[str, int] = {}
-    return all(_moves_timers(group, run, last, firsts) for run in runs)
+    earlier = _Earlier({}, set(), firsts)
+    return all(_moves_timers(group, run, earlier) for run in runs)
 
 
-def _moves_timers(group: Group, run: Run, last: dict[str, int], firsts: list[FirstBeat] | None) -> bool:
-    """Return whether a run only restarts timers; ``last``: the members' newest heartbeats in earlier runs."""
+class _Earlier(NamedTuple):
+    """What the earlier ones of some runs have shown."""
+
+    last: dict[str, int]
+    """Member -> its newest heartbeat in them."""
+    committed: set[str]
+    """Members that have committed in them, and that nobody had heard before."""
+    firsts: list[FirstBeat] | None
+
+
+def _moves_timers(group: Group, run: Run, earlier: _Earlier) -> bool:
+    """Return whether a run only restarts timers."""
     what = run.seen.what
     if type(what) is on.GroupHeard:
-        return _move_timers(group, run, what, last, firsts)
+        return _move_timers(group, run, what, earlier)
     assert isinstance(what, on.Heartbeats | on.CommitsAnswered)  # noqa: S101 - runs hold nothing else
     member = group.members.get(what.member_id)
     if member is None or not _is_of_coordinator(group, run):
@@ -42,52 +54,55 @@ def _moves_timers(group: Group, run: Run, last: dict[str, int], firsts: list[Fir
     if what.error_code or what.generation != group.generation:
         return False
     if type(what) is on.CommitsAnswered:
-        return _keep_session(member, what.times)
-    return _beat_steadily(member, what.times, last, firsts)
+        return _keep_session(member, what.times, earlier)
+    return _beat_steadily(member, what.times, earlier)
 
 
 def _is_of_coordinator(group: Group, run: Run) -> bool:
     """Return whether the group's coordinator answered: the known one, or the first that any source shows.
 
-    Another broker than before shows that the group has another coordinator.
+    Another broker than before shows that the group has another coordinator.  What is older than this life of
+    the group, or than its coordinator's load, counts for nothing, and is counted.
     """
+    if run.since_ms <= group.ended_ms or run.since_ms < group.loaded_ms:
+        return False
     if group.coordinator >= 0:
         return run.seen.broker == group.coordinator
     return run.seen.broker >= 0 and group.loaded_ms < 0 and group.taken is None
 
 
-def _move_timers(
-    group: Group, run: Run, what: on.GroupHeard, last: dict[str, int], firsts: list[FirstBeat] | None
-) -> bool:
+def _move_timers(group: Group, run: Run, what: on.GroupHeard, earlier: _Earlier) -> bool:
     """Return the same for a run of several members."""
     if what.generation != group.generation or not _is_of_coordinator(group, run):
         return False
     members = group.members
     for heard in what.members:  # a plain loop: it runs over every member that a request log shows
         member = members.get(heard.member_id)
-        if member is None or (heard.commits and not _keep_session(member, heard.commits)):
+        if member is None or (heard.commits and not _keep_session(member, heard.commits, earlier)):
             return False
-        if heard.beats and not _beat_steadily(member, heard.beats, last, firsts):
+        if heard.beats and not _beat_steadily(member, heard.beats, earlier):
             return False
     return True
 
 
-def _beat_steadily(
-    member: Member, times: tuple[int, ...], last: dict[str, int], firsts: list[FirstBeat] | None
-) -> bool:
-    """Return whether heartbeats of a member only restart its timer; ``last`` and ``firsts`` as above."""
+def _beat_steadily(member: Member, times: tuple[int, ...], earlier: _Earlier) -> bool:
+    """Return whether heartbeats of a member only restart its timer."""
+    member_id, is_new = member.member_id, member.last_heartbeat_ms < 0
+    first_ms, last_ms = times[0], earlier.last.get(member_id, member.last_heartbeat_ms)
+    # A commit restarts the session by which a first heartbeat after it may show a pause; and a run of several
+    # members may have the second heartbeat of one of them before this, the first.
+    if is_new and (member_id in earlier.committed or first_ms < last_ms):
+        return False
     gap_ms = member.session_timeout_ms * WAKE_GAP
     if gap_ms <= 0:
+        earlier.last[member_id] = max(last_ms, times[-1])
         return True
-    first_ms, last_ms = times[0], last.get(member.member_id, member.last_heartbeat_ms)
-    if member.last_heartbeat_ms < 0 and first_ms < last_ms:
-        return False  # a run of several members had its second heartbeat, and here is its first
-    if last_ms < 0 and firsts is not None and first_ms >= member.session_base_ms:
-        firsts.append((member, first_ms))
+    if last_ms < 0 and earlier.firsts is not None and first_ms >= member.session_base_ms:
+        earlier.firsts.append((member, first_ms))
         # It shows a pause only within the session that began when the group was last known to be whole.
         since_ms = first_ms - member.session_base_ms
         last_ms = member.session_base_ms if since_ms < member.session_timeout_ms else first_ms
-    last[member.member_id] = max(last_ms, times[-1])
+    earlier.last[member_id] = max(last_ms, times[-1])
     return _is_steady(last_ms, times, gap_ms)
 
 
@@ -96,11 +111,14 @@ def _is_steady(last_ms: int, times: tuple[int, ...], gap_ms: float) -> bool:
     return last_ms >= 0 and _has_no_gap(last_ms, times, gap_ms)
 
 
-def _keep_session(member: Member, commits: tuple[int, ...]) -> bool:
+def _keep_session(member: Member, commits: tuple[int, ...], earlier: _Earlier) -> bool:
     """Return whether commits come in a running session: rules foretell the end of one that begins anew."""
-    timeout_ms = member.session_timeout_ms
-    is_watched = timeout_ms > 0 and member.last_heartbeat_ms >= 0
-    return not is_watched or _has_no_gap(member.session_base_ms, commits, timeout_ms)
+    if member.last_heartbeat_ms < 0:
+        earlier.committed.add(member.member_id)
+        return member.member_id not in earlier.last
+    return member.session_timeout_ms <= 0 or _has_no_gap(
+        member.session_base_ms, commits, member.session_timeout_ms
+    )
 
 
 def _has_no_gap(last_ms: int, times: tuple[int, ...], gap_ms: float) -> bool:

@@ -121,13 +121,27 @@ class WorldOfFirstBeats(CalmWorld):
             late_ms = self.chance.choice((0,) * 20 + (40, 200, 900, 4_000))
             self.add(EVENTS[0], beat, Source.REQUEST_LOG, broker=1, late_ms=late_ms)
 
+    def answers(self, group: str) -> None:
+        """Append accepted commits of members, whether they have begun to beat or not."""
+        for name in self.members[group]:
+            if self.chance.random() < 0.5:
+                answer = on.CommitsAnswered(
+                    group=group,
+                    member_id=f"{group}-{name}",
+                    generation=self.generation[group],
+                    error_code=0,
+                    times=(),
+                    client=on.Client(),
+                )
+                self.add(EVENTS[0], answer, Source.REQUEST_LOG, broker=1)
+
 
 def make_first_beats(seed: int, steps: int) -> Parts:
     """Return the contents of the partitions, ended by clocks that let everything pass."""
     world = WorldOfFirstBeats(random.Random(seed))
     world.begin()
     chance = world.chance
-    acts: tuple[Callable[[str], None], ...] = (world.beat,) * 9 + (world.renew,)
+    acts: tuple[Callable[[str], None], ...] = (world.beat,) * 9 + (world.renew, world.answers)
     acts += chance.choice(((), (world.advance,), (world.ends,), (world.rare,)))
     for _ in range(steps):
         world.now_ms += chance.choice((1, 30, 200, 300, 300, 700, 700, 2_000))

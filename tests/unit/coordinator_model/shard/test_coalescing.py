@@ -45,6 +45,7 @@ def heard(*members: MemberHeard, generation: int = 5, broker: int = 1) -> Run:
 
 A = MemberHeard("a", Client(client_id="c", host="/h", connection="x"), (2_000, 4_000), (3_000,))
 B = MemberHeard("b", Client(), (), (4_500,))
+BEATS = MemberHeard("a", Client(client_id="c", host="/h", connection="x"), (2_000, 4_000))
 
 
 def test_members_that_beat_and_commit_are_quiet() -> None:
@@ -96,8 +97,8 @@ def unheard(**changes: Any) -> Group:
 def test_a_first_heartbeat_tells_when_to_look() -> None:
     """The rules look at the member once its silence may be too long; nobody asks for it before."""
     found, firsts = unheard(), list[FirstBeat]()
-    assert not are_quiet(found, [heard(A, B)])
-    assert are_quiet(found, [heard(A, B)], firsts)
+    assert not are_quiet(found, [heard(BEATS, B)])
+    assert are_quiet(found, [heard(BEATS, B)], firsts)
     assert firsts == [(found.members["a"], 2_000)]
 
 
@@ -112,18 +113,36 @@ def test_a_first_heartbeat_may_be_news(times: tuple[int, ...]) -> None:
     assert not are_quiet(unheard(), taken_apart([run]), [])
 
 
-def test_a_first_heartbeat_comes_before_the_second() -> None:
+@pytest.mark.parametrize("session_ms", [SESSION_MS, 0])
+def test_a_first_heartbeat_comes_before_the_second(session_ms: int) -> None:
     """A run of several members begins with one of them, and may have the second heartbeat of another."""
+    found = unheard()
+    found.members["a"].session_timeout_ms = session_ms
     first = heard(MemberHeard("a", Client(), (2_500,)))
     both = heard(MemberHeard("b", Client(), (2_000,)), MemberHeard("a", Client(), (3_000,)))
     assert in_time([first, both]) == [both, first]
-    assert not are_quiet(unheard(), [both, first], [])
+    assert not are_quiet(found, [both, first], [])
+
+
+@pytest.mark.parametrize("runs", [[heard(A)], [heard(A, B)], taken_apart([heard(A)])])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_first_heartbeat_beside_a_commit_is_news(runs: list[Run], *, turned: bool) -> None:
+    """The commit restarts the session by which the heartbeat may show a pause."""
+    assert not are_quiet(unheard(), runs[::-1] if turned else runs, [])
+
+
+@pytest.mark.parametrize("change", [{"ended_ms": 2_000}, {"loaded_ms": 2_001}])
+def test_an_older_line_is_news(change: dict[str, int]) -> None:
+    """It is counted as old, though a newer one came with it."""
+    found = msgspec.structs.replace(group(), **change)
+    assert not are_quiet(found, [heard(BEATS, B)], [])
+    assert not are_quiet(found, taken_apart([heard(BEATS, B)]), [])
 
 
 def test_whoever_answers_first_coordinates_the_group() -> None:
     """No record names a broker."""
     at_once, singly = unheard(coordinator=-1), unheard(coordinator=-1)
-    run = heard(A, B)
+    run = heard(BEATS, B)
     assert are_quiet(at_once, [run], [])
     assert groups.beat(at_once, run.seen)
     for one in taken_apart([run]):
@@ -137,8 +156,8 @@ def test_whoever_answers_first_coordinates_the_group() -> None:
 @pytest.mark.parametrize(
     "runs",
     [
-        pytest.param([heard(A), heard(B, broker=2)], id="two-brokers"),
-        pytest.param([heard(A, broker=-1)], id="no-broker"),
+        pytest.param([heard(BEATS), heard(B, broker=2)], id="two-brokers"),
+        pytest.param([heard(BEATS, broker=-1)], id="no-broker"),
     ],
 )
 def test_who_coordinates_a_group_may_be_news(runs: list[Run]) -> None:
@@ -149,7 +168,7 @@ def test_who_coordinates_a_group_may_be_news(runs: list[Run]) -> None:
 @pytest.mark.parametrize("change", [{"loaded_ms": 1_000}, {"taken": (1_000, 2)}])
 def test_a_lost_coordinator_is_news(change: dict[str, Any]) -> None:
     """The next one loads the group, or takes it over."""
-    assert not are_quiet(unheard(coordinator=-1, **change), [heard(A, B)], [])
+    assert not are_quiet(unheard(coordinator=-1, **change), [heard(BEATS, B)], [])
 
 
 def test_a_late_line_bridges_no_pause() -> None:

@@ -137,6 +137,8 @@ class Play:
         leaving = self.joins(GROUP, "steady", 1, client="confluent", max_poll_interval_ms=60_000)
         victim = self.joins(GROUP, VICTIM, 2)
         await_that(lambda: job.states().get(GROUP) == "Stable", "the group is seen")
+        # Where nothing is to be read the leader commits nothing: without the victim's commit no lag is known.
+        await_that(lambda: any(self.admin.list_group_offsets({GROUP: None}).values()), "the victim commits")
         victim.crash()
         await_that(lambda: TIMEOUT in [_told(page) for page in list(self.pager.pages)], "somebody is paged")
         self.await_members(GROUP, 1)

@@ -94,16 +94,13 @@ def _beat_steadily(member: Member, times: tuple[int, ...], earlier: _Earlier) ->
     if is_new and (member_id in earlier.committed or first_ms < last_ms):
         return False
     gap_ms = member.session_timeout_ms * WAKE_GAP
-    if gap_ms <= 0:
-        earlier.last[member_id] = max(last_ms, times[-1])
-        return True
-    if last_ms < 0 and earlier.firsts is not None and first_ms >= member.session_base_ms:
+    if last_ms < 0 < gap_ms and earlier.firsts is not None and first_ms >= member.session_base_ms:
         earlier.firsts.append((member, first_ms))
         # It shows a pause only within the session that began when the group was last known to be whole.
         since_ms = first_ms - member.session_base_ms
         last_ms = member.session_base_ms if since_ms < member.session_timeout_ms else first_ms
     earlier.last[member_id] = max(last_ms, times[-1])
-    return _is_steady(last_ms, times, gap_ms)
+    return gap_ms <= 0 or _is_steady(last_ms, times, gap_ms)
 
 
 def _is_steady(last_ms: int, times: tuple[int, ...], gap_ms: float) -> bool:

@@ -137,7 +137,7 @@ class Timeline:
         firsts: list[FirstBeat] = []
         if not are_quiet(live.group, runs, firsts if may_begin else None):
             return None
-        look_ms = self.verdicts.look_ms(live, firsts) if firsts else NEVER
+        look_ms = self.verdicts.look_ms(live, firsts)
         if look_ms < until_ms:
             return None
         soonest_ms = None if self.header.info_live else core.soonest_deadline(live.group)

@@ -1,7 +1,7 @@
 """Small worlds of groups that mostly heartbeat, commit and keep up."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from coordinator_model import observations as on
@@ -66,15 +66,7 @@ def make_calm_world(seed: int, steps: int) -> Parts:
     acts: tuple[Callable[[str], None], ...] = (world.beat,) * 9 + (world.advance,) * 12 + (world.ends,) * 3
     rarely = (world.heartbeats, world.settle, world.commit, world.answer, world.rare)
     acts += chance.choice(((), *((act,) for act in rarely)))
-    for _ in range(steps):
-        world.now_ms += chance.choice((1, 30, 200, 300, 300, 700, 700, 4_000))
-        chance.choice(acts)(chance.choice(GROUPS[: chance.randint(1, 3)]))
-        if chance.random() < 0.2:
-            world.clocks(whole=True)
-    for _ in range(4):
-        world.now_ms += 10_000
-        world.clocks(whole=True)
-    return world.parts
+    return _played(world, acts, (1, 30, 200, 300, 300, 700, 700, 4_000), steps)
 
 
 class WorldOfFirstBeats(CalmWorld):
@@ -143,8 +135,16 @@ def make_first_beats(seed: int, steps: int) -> Parts:
     chance = world.chance
     acts: tuple[Callable[[str], None], ...] = (world.beat,) * 9 + (world.renew, world.answers)
     acts += chance.choice(((), (world.advance,), (world.ends,), (world.rare,)))
+    return _played(world, acts, (1, 30, 200, 300, 300, 700, 700, 2_000), steps)
+
+
+def _played(
+    world: World, acts: Sequence[Callable[[str], None]], pauses_ms: Sequence[int], steps: int
+) -> Parts:
+    """Return the partitions after so many acts about some group, and clocks that let everything pass."""
+    chance = world.chance
     for _ in range(steps):
-        world.now_ms += chance.choice((1, 30, 200, 300, 300, 700, 700, 2_000))
+        world.now_ms += chance.choice(pauses_ms)
         chance.choice(acts)(chance.choice(GROUPS[: chance.randint(1, 3)]))
         if chance.random() < 0.2:
             world.clocks(whole=True)

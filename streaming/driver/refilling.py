@@ -76,6 +76,8 @@ class Refilling:
         self._alerts = alerts
         self._now = now
         self._since_s: dict[int, float] = {}
+        self._begun: set[int] = set()
+        """Shards whose beginning Kafka took; filled by other threads."""
         self._ended: set[int] = set()
         self._failed: deque[int] = deque()
         """Shards whose beginning or end could not be written; filled by other threads."""
@@ -88,18 +90,21 @@ class Refilling:
             shard = self._failed.popleft()
             self._since_s.pop(shard, None)
             self._ended.discard(shard)
+        begun = self._begun & self._since_s.keys()
         new = sorted(told - self._since_s.keys() - self._ended)
         self._ended &= told  # once a shard says it no more, the next time is another one
         if new:
             self._since_s.update(dict.fromkeys(new, self._now()))
+            self._begun.difference_update(new)
             self._in_background(lambda: self._begin(new), new)
         if self._since_s:
-            self._look()
+            self._look(begun)
 
-    def _look(self) -> None:
+    def _look(self, begun: Collection[int]) -> None:
+        """End what is whole; one whose beginning was not written would be told so without its settings."""
         missing = self._missing()
-        for shard, since_s in list(self._since_s.items()):
-            waited_s = self._now() - since_s
+        for shard in begun:
+            waited_s = self._now() - self._since_s[shard]
             left = missing.get(shard)
             is_complete = left is not None and not left
             if is_complete or waited_s > WAIT_MAX_S:
@@ -149,6 +154,7 @@ class Refilling:
         _log.error("%s: rebuilding lost state of %s", self._plan.cluster, ", ".join(map(_name, shards)))
         self._write(records(self._plan, self._began, [], _wall_ms()))
         self._tell_again()
+        self._begun.update(shards)
 
     def _finish(self, shard: int, known: Collection[str] | None, *, is_complete: bool) -> None:
         alerts = [one for one in self._alerts(self._plan) if self._concerns(shard, one, known)]

@@ -115,6 +115,9 @@ def _java_options(archive: Path, archive_to: Path | None) -> Iterator[str]:
         # What lives is 100 to 150 MB, and G1 lets the garbage beside it grow to a gigabyte.  By this option
         # Java takes the serial collector, unless somebody has chosen one: to choose two stops it.
         yield "-XX:+NeverActAsServerClassMachine"
+        # What a busy batch has in flight (40 MB) outlives some collections of the young heap: with less room
+        # it is moved to the old one, which then fills.  Spark refuses a heap that could not begin with this.
+        yield from ("-Xms448m", "-XX:NewSize=180m", "-XX:SurvivorRatio=4")
     yield from map(_quoted, taking(archive) if archive_to is None else archiving(archive_to))
 
 

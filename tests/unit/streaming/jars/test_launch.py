@@ -99,11 +99,21 @@ def test_few_processors_get_the_collector_that_keeps_the_heap_small(
     told = [*launch._java_options(Path("/nowhere"), None)]
 
     assert ("-XX:+NeverActAsServerClassMachine" in told) is is_serial
+    assert ("-XX:NewSize=180m" in told) is is_serial
+
+
+def test_the_smallest_heap_that_spark_allows_can_begin_as_we_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java does not start with a first heap above the largest; Spark's least is 450 MB."""
+    monkeypatch.setattr(launch, "processors", lambda: 2)
+    ours = [*launch._java_options(Path("/nowhere"), None)]
+    java = [java_command(), *ours, "-Xmx450m", "-version"]
+
+    assert subprocess.run(java, check=True, capture_output=True, text=True).stdout == ""
 
 
 def test_a_user_may_choose_any_collector() -> None:
     """Java refuses two that are chosen by name, so ours is none that was chosen."""
-    ours = [one for one in launch._java_options(Path("/nowhere"), None) if one.startswith("-XX:")]
+    ours = [one for one in launch._java_options(Path("/nowhere"), None) if one.startswith("-X")]
     java = [java_command(), *ours, "-XX:+UseG1GC", "-XX:+PrintFlagsFinal", "-version"]
 
     said = subprocess.run(java, capture_output=True, text=True, check=True).stdout

@@ -77,7 +77,7 @@ class Refilling:
         self._now = now
         self._since_s: dict[int, float] = {}
         self._begun: set[int] = set()
-        """Shards whose beginning Kafka took; filled by other threads."""
+        """Of these the ones whose beginning Kafka took; filled by other threads."""
         self._ended: set[int] = set()
         self._failed: deque[int] = deque()
         """Shards whose beginning or end could not be written; filled by other threads."""
@@ -90,12 +90,11 @@ class Refilling:
             shard = self._failed.popleft()
             self._since_s.pop(shard, None)
             self._ended.discard(shard)
-        begun = self._begun & self._since_s.keys()
+        begun = self._begun.copy()
         new = sorted(told - self._since_s.keys() - self._ended)
         self._ended &= told  # once a shard says it no more, the next time is another one
         if new:
             self._since_s.update(dict.fromkeys(new, self._now()))
-            self._begun.difference_update(new)
             self._in_background(lambda: self._begin(new), new)
         if self._since_s:
             self._look(begun)
@@ -137,6 +136,7 @@ class Refilling:
 
     def _end(self, shard: int, left: list[str], *, is_complete: bool) -> None:
         del self._since_s[shard]
+        self._begun.discard(shard)
         self._ended.add(shard)
         self._incomplete.pop(shard, None)
         if not is_complete:

@@ -158,6 +158,18 @@ def test_a_second_loss_is_news_again(driver: Driver) -> None:
     assert [one["kind"] for one in driver.written()].count("settings") == 2
 
 
+def test_a_shard_is_filled_after_another_was(driver: Driver) -> None:
+    """What was whole before is not looked at again, though it still says that it is not."""
+    driver.listing, driver.known = (driver.now_s + 1, list(GROUPS)), set(GROUPS)
+    other = shard_of(OTHER, SHARDS)
+    for rows in ([_row(HOME)],) * 2 + ([_row(HOME), _row(other)],) * 2:
+        driver.batch(*rows)
+
+    told = driver.written()
+    assert [one["kind"] for one in told] == ["settings", "refilled"] * 2
+    assert [one["shards"] for one in told if one["kind"] == "refilled"] == [[HOME], [other]]
+
+
 def test_the_picture_forgets_the_groups_of_a_rebuilt_shard(rows: Rows) -> None:
     """What was reported of them before is out of date; those of other shards stay, and new reports count."""
     store = GroupStore(["eu"], clock_ms=lambda: NOW_MS)

@@ -31,8 +31,8 @@ class Size(NamedTuple):
 
 
 def is_remote(master: str) -> bool:
-    """Say whether executors run in other processes, perhaps on other machines."""
-    return not master.startswith("local")
+    """Say whether executors run in other processes, perhaps on other machines; ``local-cluster`` is so."""
+    return master != "local" and not master.startswith("local[")
 
 
 def local_cores(master: str) -> int:

@@ -21,6 +21,7 @@ from streaming.jars import (
     EVEN_KAFKA,
     LOCAL_FILES,
     PLAIN_BYTES,
+    QUICK_COMPILER,
     JarError,
     brings_connector,
     ensure_jars,
@@ -88,6 +89,8 @@ _REMOTE_DEFAULTS: Mapping[str, str] = {
     # than a task, the tasks of a lost executor stayed for ever on those that were left: 70 % of the time on
     # one of two.  Without a wait each still goes where its state is whenever that executor has a free core.
     "spark.locality.wait": "0s",
+    # The same code as in the driver's JVM, on fewer cores: see _java_options.
+    "spark.executor.extraJavaOptions": QUICK_COMPILER,
 }
 
 _FIXED: Mapping[str, str] = {

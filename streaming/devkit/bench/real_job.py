@@ -151,7 +151,7 @@ class RealJob:
             "trigger_interval": trigger,
             "http": {"host": "127.0.0.1", "port": port},
             "checkpoint_is_shared": bool(master),
-            "spark": {"spark.master": master or f"local[{on.cores}]"},
+            "spark": {"spark.master": master or f"local[{on.cores}]", "spark.pyspark.python": sys.executable},
             "receivers": receivers,
             "routes": [{"receivers": ["bench"]}] if webhook else [],
         }

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from streaming.pipeline.executors import Size, await_executors, declared, state_tasks
+from streaming.pipeline.executors import Size, await_executors, declared, is_remote, state_tasks
 
 
 class Cluster:
@@ -31,6 +31,18 @@ class Cluster:
     def awaited(self, wanted: Size | None) -> Size:
         """Return what is there after the wait."""
         return await_executors(self.look, wanted, clock=self.clock, rest=self.rest)
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,3]"])
+def test_a_local_master_runs_tasks_in_this_process(master: str) -> None:
+    """With a number of threads, of failures, or without."""
+    assert not is_remote(master)
+
+
+@pytest.mark.parametrize("master", ["spark://m:7077", "yarn", "k8s://https://m", "local-cluster[2,1,1024]"])
+def test_any_other_master_has_executors_elsewhere(master: str) -> None:
+    """Those of ``local-cluster`` are on this machine, but have JVMs and workers of their own."""
+    assert is_remote(master)
 
 
 def test_all_executors_that_were_asked_for_are_awaited() -> None:

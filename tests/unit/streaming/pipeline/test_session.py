@@ -50,6 +50,15 @@ def test_a_replaced_executor_gets_its_share_of_state() -> None:
     assert name not in session.settings({}, {})
 
 
+def test_executors_in_processes_of_their_own_compile_quickly() -> None:
+    """Java's better compiler takes half of an executor's CPU; somebody else's choice is kept."""
+    name = "spark.executor.extraJavaOptions"
+    for master in (REMOTE["spark.master"], "local-cluster[2,1,1024]"):
+        assert session.settings({}, {"spark.master": master})[name] == "-XX:TieredStopAtLevel=1"
+    assert session.settings({name: "-Xss4m"}, REMOTE)[name] == "-Xss4m"
+    assert name not in session.settings({}, {})
+
+
 def test_workers_are_forked_with_their_imports_in_local_mode_only() -> None:
     """On a cluster our packages may come with the job, after the process that forks has started."""
     name = "spark.python.daemon.module"

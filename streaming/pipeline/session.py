@@ -78,9 +78,10 @@ _LOCAL_DEFAULTS: Mapping[str, str] = {
     "spark.driver.host": "127.0.0.1",
 }
 
-_LOCAL_WORKERS: Mapping[str, str] = {
-    # Workers share the memory of what they import, and start without importing it.  On a cluster or under
-    # spark-submit our packages may come with the job (--py-files), too late for what forks the workers.
+_OUR_WORKERS: Mapping[str, str] = {
+    # Workers share the memory of what they import, start without importing it, and seldom search for cycles.
+    # Whoever runs it must have our packages: this environment, or executors that unpack our archive.  Under
+    # spark-submit they may come with the job (--py-files), too late for what forks the workers.
     "spark.python.daemon.module": "streaming.workers.daemon",
 }
 
@@ -140,7 +141,7 @@ def settings(
     if remote:
         result |= _REMOTE_DEFAULTS
     else:
-        result |= {} if is_submitted(environment or {}) else _LOCAL_WORKERS
+        result |= {} if is_submitted(environment or {}) else _OUR_WORKERS
         if not {"SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"} & set(environment or {}):
             result |= _LOCAL_DEFAULTS
     if _is_on_disk(checkpoint):
@@ -168,6 +169,7 @@ def _shipped(theirs: Mapping[str, str], jars: str, environment: Mapping[str, str
         result["spark.archives"] = _joined(",", theirs.get("spark.archives"), f"{archive}#{_UNPACKED}")
         path = "spark.executorEnv.PYTHONPATH"
         result[path] = _joined(":", _UNPACKED, theirs.get(path))
+        result |= {name: value for name, value in _OUR_WORKERS.items() if name not in theirs}
     return result
 
 

@@ -60,6 +60,8 @@ class Seen:
     tasks: dict[str, dict[str, int]] = field(default_factory=dict)
     tasks_after: dict[str, dict[str, int]] = field(default_factory=dict)
     pythons: set[tuple[int, str]] = field(default_factory=set)
+    commands: list[str] = field(default_factory=list)
+    """Of executors, and of what runs under them."""
     transitions: tuple[list[Any], list[Any]] = ([], [])
     """Of the cluster's run, and of the local one."""
     alerts: tuple[list[Any], list[Any]] = ([], [])
@@ -122,6 +124,7 @@ class Play:
             self._come_and_go(f"guest-{number}")
             if number == GUESTS // 2:
                 seen.tasks, seen.pythons = tasks_by_host(self.submitted.ui), self.spark.pythons()
+                seen.commands = self.spark.commands()
                 self.spark.kill_executor(FIRST)
         self._await_told(STORMY, "RebalanceStorm")
 
@@ -243,6 +246,16 @@ def test_both_workers_work(seen: Seen) -> None:
 def test_workers_run_their_own_python_as_themselves(seen: Seen) -> None:
     """With the packages that came along: nothing of the submitter's can be read there."""
     assert seen.pythons == {(USER, os.path.realpath(worker_python() or own_python()))}
+
+
+def test_executors_have_the_quick_compiler_and_our_own_daemon(seen: Seen) -> None:
+    """Both together halve what a cluster spends: neither must get lost on the way to the workers."""
+    executors = [one for one in seen.commands if "CoarseGrainedExecutorBackend" in one]
+    assert executors
+    assert all("-XX:TieredStopAtLevel=1" in one for one in executors)
+    daemons = [one for one in seen.commands if " -m " in one and "daemon" in one]
+    assert daemons
+    assert all("-m streaming.workers.daemon" in one for one in daemons), daemons
 
 
 def test_nothing_is_lost_and_nothing_is_told_in_two_ways(seen: Seen) -> None:

@@ -151,7 +151,7 @@ class RealJob:
             "trigger_interval": trigger,
             "http": {"host": "127.0.0.1", "port": port},
             "checkpoint_is_shared": bool(master),
-            "spark": {"spark.master": master or f"local[{on.cores}]", "spark.pyspark.python": sys.executable},
+            "spark": {"spark.master": master or f"local[{on.cores}]"} | (_NO_ARCHIVE if master else {}),
             "receivers": receivers,
             "routes": [{"receivers": ["bench"]}] if webhook else [],
         }
@@ -329,6 +329,11 @@ def topic_bytes(kafka: EmbeddedKafka | None) -> Counter[str]:
     return held
 
 
+_NO_ARCHIVE = {
+    "spark.pyspark.python": sys.executable,
+    "spark.python.daemon.module": "streaming.workers.daemon",
+}
+"""What deploy/spark/submit.sh sets by its archive: here workers of a cluster have our packages anyhow."""
 _OURS = ("driver_python", "jvm", "python_workers")
 
 

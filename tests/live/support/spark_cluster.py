@@ -106,6 +106,15 @@ class SparkCluster:
                     found.add((one.uids().real, one.exe()))
         return found
 
+    def commands(self) -> list[str]:
+        """Return the command line of every executor and of every process under one."""
+        found = []
+        for root in [root for host in self.workers for root in self.executors(host)]:
+            for one in [root, *(child.pid for child in below(root))]:
+                with contextlib.suppress(psutil.Error):
+                    found.append(" ".join(psutil.Process(one).cmdline()))
+        return found
+
     def executors(self, host: str) -> list[int]:
         """Return the process ids of a host's executors."""
         wanted = {"org.apache.spark.executor.CoarseGrainedExecutorBackend", host}

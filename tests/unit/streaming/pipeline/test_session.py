@@ -59,13 +59,16 @@ def test_executors_in_processes_of_their_own_compile_quickly() -> None:
     assert name not in session.settings({}, {})
 
 
-def test_workers_are_forked_with_their_imports_in_local_mode_only() -> None:
+def test_workers_are_forked_with_their_imports_where_these_are_from_the_start() -> None:
     """On a cluster our packages may come with the job, after the process that forks has started."""
     name = "spark.python.daemon.module"
     assert session.settings({}, {})[name] == "streaming.workers.daemon"
     assert name in session.settings({}, {}, environment={"SPARK_LOCAL_IP": "10.0.0.1"})
     assert name not in session.settings({}, REMOTE)
     assert name not in session.settings({}, {}, environment={"PYSPARK_GATEWAY_PORT": "1"})
+    shipped = {session.ARCHIVE: "/a.tar.gz"}
+    assert session.settings({}, REMOTE, environment=shipped)[name] == "streaming.workers.daemon"
+    assert session.settings({name: "pyspark.daemon"}, REMOTE, environment=shipped)[name] == "pyspark.daemon"
     assert session.settings({name: "pyspark.daemon"}, {})[name] == "pyspark.daemon"
 
 

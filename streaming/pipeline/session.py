@@ -90,7 +90,7 @@ _REMOTE_DEFAULTS: Mapping[str, str] = {
     # than a task, the tasks of a lost executor stayed for ever on those that were left: 70 % of the time on
     # one of two.  Without a wait each still goes where its state is whenever that executor has a free core.
     "spark.locality.wait": "0s",
-    # The same code as in the driver's JVM, on fewer cores: see _java_options.
+    # As in the driver's JVM (jars/launch.py); here each executor compiles the same for itself.
     "spark.executor.extraJavaOptions": QUICK_COMPILER,
 }
 
@@ -138,12 +138,12 @@ def settings(
     theirs = as_text(user) | dict(given)
     result = dict(DEFAULTS) | {"spark.master": theirs.get("spark.master", _LOCAL_MASTER)}
     remote = executors.is_remote(result["spark.master"])
+    has_ours = bool((environment or {}).get(ARCHIVE)) if remote else not is_submitted(environment or {})
+    result |= _OUR_WORKERS if has_ours else {}
     if remote:
         result |= _REMOTE_DEFAULTS
-    else:
-        result |= {} if is_submitted(environment or {}) else _OUR_WORKERS
-        if not {"SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"} & set(environment or {}):
-            result |= _LOCAL_DEFAULTS
+    elif not {"SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"} & set(environment or {}):
+        result |= _LOCAL_DEFAULTS
     if _is_on_disk(checkpoint):
         # Spark's default manager asks for links and modes of local files by starting a process each
         # time (no native Hadoop library here): 80 ms for each store and batch instead of 6.
@@ -169,7 +169,6 @@ def _shipped(theirs: Mapping[str, str], jars: str, environment: Mapping[str, str
         result["spark.archives"] = _joined(",", theirs.get("spark.archives"), f"{archive}#{_UNPACKED}")
         path = "spark.executorEnv.PYTHONPATH"
         result[path] = _joined(":", _UNPACKED, theirs.get(path))
-        result |= {name: value for name, value in _OUR_WORKERS.items() if name not in theirs}
     return result
 
 

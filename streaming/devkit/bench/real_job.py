@@ -34,6 +34,11 @@ _PATIENCE_S = 900.0
 _LOOK_EVERY_S = 1.0
 _ASK_EVERY = 5
 """Memory and watermark are looked at in every so many looks: both cost the job something."""
+_NO_ARCHIVE = {
+    "spark.pyspark.python": sys.executable,
+    "spark.python.daemon.module": "streaming.workers.daemon",
+}
+"""What deploy/spark/submit.sh sets by its archive: here workers of a cluster have our packages anyhow."""
 _HEAPS = ((20_000, "512m"), (200_000, "3g"), (10**9, "8g"))
 """The broker's, by the number of groups that its coordinator knows."""
 _GROWING = 1.5
@@ -329,11 +334,6 @@ def topic_bytes(kafka: EmbeddedKafka | None) -> Counter[str]:
     return held
 
 
-_NO_ARCHIVE = {
-    "spark.pyspark.python": sys.executable,
-    "spark.python.daemon.module": "streaming.workers.daemon",
-}
-"""What deploy/spark/submit.sh sets by its archive: here workers of a cluster have our packages anyhow."""
 _OURS = ("driver_python", "jvm", "python_workers")
 
 

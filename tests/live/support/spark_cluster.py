@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,21 +99,19 @@ class SparkCluster:
 
     def pythons(self) -> set[tuple[int, str]]:
         """Return user and program of every Python under an executor."""
-        found = set()
-        for one in [one for host in self.workers for root in self.executors(host) for one in below(root)]:
-            with contextlib.suppress(psutil.Error):
-                if "python" in one.exe():
-                    found.add((one.uids().real, one.exe()))
-        return found
+        return {(user, program) for user, program, _ in self._processes() if "python" in program}
 
     def commands(self) -> list[str]:
         """Return the command line of every executor and of every process under one."""
-        found = []
+        return [command for _, _, command in self._processes()]
+
+    def _processes(self) -> Iterator[tuple[int, str, str]]:
+        """Yield user, program and command line of every executor and of every process under one."""
         for root in [root for host in self.workers for root in self.executors(host)]:
-            for one in [root, *(child.pid for child in below(root))]:
+            for pid in [root, *(one.pid for one in below(root))]:
                 with contextlib.suppress(psutil.Error):
-                    found.append(" ".join(psutil.Process(one).cmdline()))
-        return found
+                    one = psutil.Process(pid)
+                    yield one.uids().real, one.exe(), " ".join(one.cmdline())
 
     def executors(self, host: str) -> list[int]:
         """Return the process ids of a host's executors."""

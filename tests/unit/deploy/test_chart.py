@@ -218,14 +218,15 @@ def test_a_shared_checkpoint_is_one_volume_for_all_pods() -> None:
         assert {"name": "data", "persistentVolumeClaim": {"claimName": "groupwatch"}} in pod.spec["volumes"]
 
 
-def test_settings_of_spark_are_texts() -> None:
-    """Large numbers keep their digits."""
+def test_settings_of_spark_are_texts_and_stand_beside_ours() -> None:
+    """Large numbers keep their digits; the image has the module that workers are forked from."""
     (application,) = of_kind("SparkApplication", objects("spark_operator"))
 
     assert application["spec"]["sparkConf"] == {
         "spark.jars.packages": "org.apache.hadoop:hadoop-aws:3.4.2",
         "spark.task.maxFailures": "8",
         "spark.buffer.size": "16000000",
+        "spark.python.daemon.module": "streaming.workers.daemon",
     }
     assert application["spec"]["hadoopConf"]["fs.s3a.path.style.access"] == "true"
 

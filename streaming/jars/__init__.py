@@ -9,7 +9,7 @@ from streaming.jars.jars import (
     locked_versions,
     tell_stderr,
 )
-from streaming.jars.java import QUICK_COMPILER, JavaError, java_command
+from streaming.jars.java import FEW_PROCESSORS, QUICK_COMPILER, SERIAL_COLLECTOR, JavaError, java_command
 from streaming.jars.launch import begin_jvm, brings_connector, given_to_jvm, is_submitted
 from streaming.jars.own_java import (
     CUT_FEED,
@@ -27,10 +27,12 @@ __all__ = [
     "DEFAULT_VERSIONS",
     "EVEN_KAFKA",
     "EVEN_TASKS",
+    "FEW_PROCESSORS",
     "LOCAL_FILES",
     "PACKED_FEEDS",
     "PLAIN_BYTES",
     "QUICK_COMPILER",
+    "SERIAL_COLLECTOR",
     "JarError",
     "JavaError",
     "Tell",

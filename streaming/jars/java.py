@@ -11,6 +11,10 @@ JAVA_MAJOR_MIN = 17
 """Spark 4.2 and the Kafka 4 brokers refuse anything older."""
 QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
 """Java's quick compiler alone: what lives for minutes, or works in short batches, is cheaper without C2."""
+SERIAL_COLLECTOR = "-XX:+NeverActAsServerClassMachine"
+"""By it Java takes the serial collector, unless somebody has chosen one: to choose two would stop it."""
+FEW_PROCESSORS = 4
+"""Up to so many the serial collector is cheaper; with more, its one thread would hold up too many others."""
 
 
 class JavaError(Exception):

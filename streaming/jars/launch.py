@@ -16,7 +16,7 @@ from pyspark import SparkConf, SparkContext
 
 from streaming.jars.class_archive import archive_file, archiving, taking
 from streaming.jars.jars import ensure_jars
-from streaming.jars.java import QUICK_COMPILER
+from streaming.jars.java import FEW_PROCESSORS, QUICK_COMPILER, SERIAL_COLLECTOR
 from streaming.jars.own_java import OWN_JAR
 
 _CONNECTOR = "spark-sql-kafka-0-10"
@@ -37,8 +37,6 @@ _MADE_UP: Mapping[str, str] = {"spark.master": "local[*]", "spark.ui.showConsole
 _passed: dict[str, str] = {}
 """What we ourselves gave to the JVM that we started."""
 _begun: list["Future[None]"] = []
-_FEW_PROCESSORS = 4
-"""With more, one collecting thread would hold up too many others."""
 _JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
 """The variable whose options Spark's launcher gives to the JVM, before those that a user has set in Spark."""
 
@@ -111,10 +109,9 @@ def _java_options(archive: Path, archive_to: Path | None) -> Iterator[str]:
     # Java collects the whole heap whenever its classes outgrow a bound, which begins with 21 MB: in the first
     # busy batch if there is an archive, four times in a start if there is none (they grow to 145 MB).
     yield "-XX:MetaspaceSize=192m"
-    if processors() <= _FEW_PROCESSORS:
-        # What lives is 100 to 150 MB, and G1 lets the garbage beside it grow to a gigabyte.  By this option
-        # Java takes the serial collector, unless somebody has chosen one: to choose two stops it.
-        yield "-XX:+NeverActAsServerClassMachine"
+    if processors() <= FEW_PROCESSORS:
+        # What lives is 100 to 150 MB, and G1 lets the garbage beside it grow to a gigabyte.
+        yield SERIAL_COLLECTOR
         # What a busy batch has in flight (40 MB) outlives some collections of the young heap: with less room
         # it is moved to the old one, which then fills.  Spark refuses a heap that could not begin with this.
         yield from ("-Xms448m", "-XX:NewSize=180m", "-XX:SurvivorRatio=4")

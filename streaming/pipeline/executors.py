@@ -6,6 +6,7 @@ In local mode the driver is the only executor, and nothing here waits.
 import logging
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -19,6 +20,8 @@ _LOOK_S = 0.1
 _LOCAL_STATE_TASKS_MAX = 8
 _REMOTE_STATE_TASKS_MAX = 16
 """There are 51 shards; with more tasks than this many are empty, and each costs 60 to 100 ms."""
+
+_LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*\d+\s*,\s*(?P<cores>\d+)")
 
 _log = logging.getLogger(__name__)
 
@@ -51,13 +54,21 @@ def declared(settings: Mapping[str, str]) -> Size | None:
 
     A standalone master goes by ``spark.cores.max``, the others by executors and their cores.
     """
-    each = _number(settings, "spark.executor.cores")
+    each = cores_of_each(settings)
     total = _number(settings, "spark.cores.max")
     if settings["spark.master"].startswith("spark://"):
         # Without spark.executor.cores an executor takes all cores of its worker: at least one executor.
         return Size(math.ceil(total / each) if each else 1, total) if total else None
     count = _number(settings, "spark.executor.instances")
-    return Size(count, count * (each or 1)) if count else None
+    return Size(count, count * each) if count else None
+
+
+def cores_of_each(settings: Mapping[str, str]) -> int:
+    """Return the cores of one executor; 0 if it takes all that its worker has (a standalone master)."""
+    master = settings["spark.master"]
+    if one_machine := _LOCAL_CLUSTER.match(master):
+        return int(one_machine["cores"])
+    return _number(settings, "spark.executor.cores") or (0 if master.startswith("spark://") else 1)
 
 
 def _number(settings: Mapping[str, str], name: str) -> int:

@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,9 +19,11 @@ from pyspark.sql import SparkSession
 
 from streaming.jars import (
     EVEN_KAFKA,
+    FEW_PROCESSORS,
     LOCAL_FILES,
     PLAIN_BYTES,
     QUICK_COMPILER,
+    SERIAL_COLLECTOR,
     JarError,
     brings_connector,
     ensure_jars,
@@ -90,9 +92,8 @@ _REMOTE_DEFAULTS: Mapping[str, str] = {
     # than a task, the tasks of a lost executor stayed for ever on those that were left: 70 % of the time on
     # one of two.  Without a wait each still goes where its state is whenever that executor has a free core.
     "spark.locality.wait": "0s",
-    # As in the driver's JVM (jars/launch.py); here each executor compiles the same for itself.
-    "spark.executor.extraJavaOptions": QUICK_COMPILER,
 }
+_EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
 
 _FIXED: Mapping[str, str] = {
     # The default reader drops internal topics without a word: zero rows, no error.
@@ -156,8 +157,16 @@ def settings(
         cores = executors.local_cores(result["spark.master"])
         result.setdefault(_STATE_TASKS, str(executors.state_tasks(cores, remote=False)))
     else:
+        result.setdefault(_EXECUTOR_JAVA, " ".join(_executor_java(executors.cores_of_each(result))))
         result |= _shipped(result, jars, environment or {})
     return result | dict(_FIXED)
+
+
+def _executor_java(cores: int) -> Iterator[str]:
+    """Yield the options of an executor's JVM, which are those of the driver's (``jars/launch.py``)."""
+    yield QUICK_COMPILER  # each executor compiles the same for itself
+    if 0 < cores <= FEW_PROCESSORS:
+        yield SERIAL_COLLECTOR
 
 
 def _shipped(theirs: Mapping[str, str], jars: str, environment: Mapping[str, str]) -> dict[str, str]:

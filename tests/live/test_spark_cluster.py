@@ -248,11 +248,11 @@ def test_workers_run_their_own_python_as_themselves(seen: Seen) -> None:
     assert seen.pythons == {(USER, os.path.realpath(worker_python() or own_python()))}
 
 
-def test_executors_have_the_quick_compiler_and_our_own_daemon(seen: Seen) -> None:
-    """They spare a third of what a cluster spends, if neither gets lost on its way to the workers."""
+def test_executors_have_our_compiler_and_collector_and_our_daemon(seen: Seen) -> None:
+    """They spare a third of what a cluster spends, if none gets lost on its way to the workers."""
     executors = [one for one in seen.commands if "CoarseGrainedExecutorBackend" in one]
     assert executors
-    assert all("-XX:TieredStopAtLevel=1" in one for one in executors)
+    assert all("-XX:TieredStopAtLevel=1 -XX:+NeverActAsServerClassMachine" in one for one in executors)
     daemons = [one for one in seen.commands if " -m " in one and "daemon" in one]
     assert daemons
     assert all("-m streaming.workers.daemon" in one for one in daemons), daemons

@@ -5,7 +5,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from streaming.pipeline.executors import Size, await_executors, declared, is_remote, state_tasks
+from streaming.pipeline.executors import (
+    Size,
+    await_executors,
+    cores_of_each,
+    declared,
+    is_remote,
+    state_tasks,
+)
 
 
 class Cluster:
@@ -43,6 +50,22 @@ def test_a_local_master_runs_tasks_in_this_process(master: str) -> None:
 def test_any_other_master_has_executors_elsewhere(master: str) -> None:
     """Those of ``local-cluster`` are on this machine, but have JVMs and workers of their own."""
     assert is_remote(master)
+
+
+@pytest.mark.parametrize(
+    ("master", "chosen", "cores"),
+    [
+        ("spark://m:7077", "2", 2),
+        ("spark://m:7077", "", 0),
+        ("yarn", "", 1),
+        ("k8s://https://m", "3", 3),
+        ("local-cluster[2,1,1024]", "", 1),
+        ("local-cluster[1, 4, 1024]", "2", 4),
+    ],
+)
+def test_cores_of_an_executor_are_its_masters_to_say(master: str, chosen: str, cores: int) -> None:
+    """Spark's own defaults: one, but all that a standalone worker has."""
+    assert cores_of_each({"spark.master": master, "spark.executor.cores": chosen}) == cores
 
 
 def test_all_executors_that_were_asked_for_are_awaited() -> None:

@@ -93,7 +93,6 @@ _REMOTE_DEFAULTS: Mapping[str, str] = {
     # one of two.  Without a wait each still goes where its state is whenever that executor has a free core.
     "spark.locality.wait": "0s",
 }
-_EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
 
 _FIXED: Mapping[str, str] = {
     # The default reader drops internal topics without a word: zero rows, no error.
@@ -113,6 +112,7 @@ _UNPACKED = "groupwatch-packages"
 """Where an executor unpacks it, in its own working folder."""
 _LOCAL_MASTER = "local[*]"
 _STATE_TASKS = "spark.sql.shuffle.partitions"
+_EXECUTOR_JAVA = "spark.executor.extraJavaOptions"
 _ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BEFORE_THE_JVM = ("spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath")
 _PARENT = os.getppid()

@@ -71,7 +71,10 @@ class Stage:
 
 @contextmanager
 def stage(folder: Path, name: str, cores: int, population: Population, *, rounds: int = 1) -> Iterator[Stage]:
-    """Start a Kafka whose coordinator has these groups, with their data and commits; it logs nothing."""
+    """Start a Kafka whose coordinator has these groups, with their data and commits; it logs nothing.
+
+    It is for one feeder that commits: a second one sets every offset back, and each group raises an alert.
+    """
     heap = next(size for most, size in _HEAPS if population.groups <= most)
     with EmbeddedKafka(
         folder / f"kafka-{name}",

@@ -52,7 +52,6 @@ def live(folder: Path, *, scale: float, cores: int) -> dict[str, Any]:
     row: dict[str, Any] = {"groups": _scaled(GROUPS, scale)}
     pace = {"beat_ms": 3_000, "commit_ms": 5_000, "has_commit_lines": True}
     for seconds in (5, 2):
-        # Each with a Kafka of its own: a feeder that begins again sets every offset back.
         with stage(folder, f"live-{seconds}", cores, _population(row["groups"])) as on:
             job = RealJob(on, f"live-{seconds}", trigger=f"{seconds}s")
             row[f"trigger_{seconds}s"] = _watched(on, job, f"live, {seconds} s", 180 * scale, pace)
@@ -81,7 +80,6 @@ def workers(folder: Path, *, scale: float, cores: int) -> dict[str, Any]:
     pace = {"beat_ms": 3_000, "commit_ms": 5_000, "has_commit_lines": True}
     row: dict[str, Any] = {"groups": groups}
     for count in (1, 2):
-        # Each with a Kafka of its own: a feeder that begins again sets every offset back.
         with stage(folder, f"workers-{count}", cores, _population(groups)) as on:
             master = f"local-cluster[{count},{max(1, cores // count)},1024]"
             job = RealJob(on, f"workers-{count}", trigger="2s", master=master)
